@@ -8,9 +8,10 @@
 //! `nshld`: this core's loads only. Stores are not waited for: the program does not wait for them either.
 //!
 //! Where `FEAT_ECV` exists, `CNTVCTSS_EL0` is read instead: a self-synchronised view that cannot be read
-//! speculatively, which saves the first ISB. The kernel's hardware capabilities are asked before, since elsewhere
-//! the read is undefined. Where EL0 may not read the counter, Linux traps and emulates it: slow, and seen in the
-//! measured overhead. Since Linux 6.12 `prctl(PR_SET_TSC)` can make it a SIGSEGV, which is asked for too.
+//! speculatively, which saves the first ISB. The kernel's hardware capabilities are asked before, since
+//! elsewhere the read is undefined. Where EL0 may not read the counter, Linux traps and emulates it: slow,
+//! and seen in the measured overhead. Since Linux 6.12 `prctl(PR_SET_TSC)` can make it a SIGSEGV, which is
+//! asked for too.
 //!
 //! Counters of 24 to 25 MHz are common (a quantum of 40 ns); `CNTFRQ_EL0` is what firmware wrote there, not a
 //! measurement, so the rate is calibrated like anywhere else.
@@ -32,7 +33,8 @@ impl HardwareClock {
         // The branch is the same for the whole process, hence predicted, and lies outside the two fences.
         // Without `nomem` the blocks are compiler barriers for memory.
         if self.self_synchronised {
-            // SAFETY: the kernel lists FEAT_ECV; S3_3_C14_C0_6 is CNTVCTSS_EL0, a name that assemblers know late.
+            // SAFETY: the kernel lists FEAT_ECV; S3_3_C14_C0_6 is CNTVCTSS_EL0, a name that assemblers know
+            // late.
             unsafe {
                 asm!("dsb nshld", "mrs {}, S3_3_C14_C0_6", "isb", out(reg) ticks, options(nostack, preserves_flags));
             }
@@ -78,7 +80,8 @@ pub(crate) fn fences(clock: HardwareClock) -> String {
         "dsb nshld; isb; mrs cntvct_el0; isb"
     };
     format!(
-        "begin and end: {read}. DSB waits for the region's loads, ISB keeps later work out; stores are not waited for."
+        "begin and end: {read}. DSB waits for the region's loads, ISB keeps later work out; stores are not \
+            waited for."
     )
 }
 

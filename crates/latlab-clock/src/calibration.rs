@@ -3,7 +3,8 @@
 use crate::Unusable;
 use crate::os::OsClockId;
 
-/// A counter reading and a reading of the reference clock that belong to the same moment, up to `uncertainty`.
+/// A counter reading and a reading of the reference clock that belong to the same moment, up to
+/// `uncertainty`.
 ///
 /// The counter is read before and after the reference; the moment lies between, so half the distance bounds
 /// the error. Whatever delays the three reads (an interrupt, a slow system call) only widens the bound.
@@ -50,9 +51,9 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// The rate between two points. `quantum_ticks` widens each bracket, because a reading may be that much older
-    /// than its moment; the reference's own step is taken to be the same, since it is nearly always made from
-    /// the same counter, and at least the nanosecond that it is rounded to.
+    /// The rate between two points. `quantum_ticks` widens each bracket, because a reading may be that much
+    /// older than its moment; the reference's own step is taken to be the same, since it is nearly always
+    /// made from the same counter, and at least the nanosecond that it is rounded to.
     pub(crate) fn between(first: &Pair, last: &Pair, quantum_ticks: f64) -> Result<Self, Unusable> {
         let ticks = last.ticks.checked_sub(first.ticks).ok_or(Unusable::Backwards(1))? as f64;
         let ns = last.reference_ns.saturating_sub(first.reference_ns) as f64;

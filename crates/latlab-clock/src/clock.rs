@@ -45,8 +45,8 @@ impl Source {
 
 /// A time source with a known rate.
 ///
-/// Opened once, on the thread that measures. Source and facts are public so that hot loops can be made generic
-/// over the source and records can carry the facts.
+/// Opened once, on the thread that measures. Source and facts are public so that hot loops can be made
+/// generic over the source and records can carry the facts.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// What timed regions are bracketed with.
@@ -70,8 +70,8 @@ impl Clock {
         Self::open_system(None)
     }
 
-    /// A clock on simulated time. Its facts are measured like those of a real clock, so they come out as planted,
-    /// and [`now_ns`](Self::now_ns) is zero afterwards.
+    /// A clock on simulated time. Its facts are measured like those of a real clock, so they come out as
+    /// planted, and [`now_ns`](Self::now_ns) is zero afterwards.
     pub fn simulated(simulated: SimulatedClock) -> Self {
         // Bounded by its number of readings; the deadline is there for real clocks.
         let instrument = measure_instrument(
@@ -156,8 +156,9 @@ impl Clock {
         Self { source, facts, origin_ticks, ns_per_tick: rate.ticks_per_ns.recip() }
     }
 
-    /// Counts from another begin, in nanoseconds of the system's monotonic clock, so that several processes tell times on one axis. One that
-    /// lies in the future, or before the source's zero, is the nearest that can be.
+    /// Counts from another begin, in nanoseconds of the system's monotonic clock, so that several processes
+    /// tell times on one axis. One that lies in the future, or before the source's zero, is the nearest that
+    /// can be.
     pub fn begin_at(&mut self, monotonic_ns: u64) {
         let since_ns = os::monotonic_ns().saturating_sub(monotonic_ns);
         self.origin_ticks = self.source.now().saturating_sub(self.ticks(since_ns as f64));
@@ -174,8 +175,8 @@ impl Clock {
         if reading < self.origin_ticks { -distance } else { distance }
     }
 
-    /// The same moment by this clock's source, ticks, and by another clock, ns: the tightest of some brackets, as a preempted one would shift
-    /// everything. `None` when the source only ran backwards.
+    /// The same moment by this clock's source, ticks, and by another clock, ns: the tightest of some
+    /// brackets, as a preempted one would shift everything. `None` when the source only ran backwards.
     pub fn beside(&self, other: OsClockId) -> Option<(u64, u64)> {
         let pair = calibration::tightest(ATTEMPTS, || self.source.now(), other)?;
         Some((pair.ticks, pair.reference_ns))

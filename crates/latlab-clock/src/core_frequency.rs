@@ -1,13 +1,16 @@
-//! The frequency of the core, which is not that of its time stamp counter (1.49 times as high on one machine).
+//! The frequency of the core, which is not that of its time stamp counter (1.49 times as high on one
+//! machine).
 
 use crate::arch::DEPENDENT_ADDS;
 use crate::{Clock, Source};
 
-/// Frequency of the core that this thread runs on at this moment, GHz: the faster of two windows of some 20 us, so that one interrupt does not
-/// count. Each is a chain of dependent additions, of one cycle each on every core known here.
+/// Frequency of the core that this thread runs on at this moment, GHz: the faster of two windows of some 20
+/// us, so that one interrupt does not count. Each is a chain of dependent additions, of one cycle each on
+/// every core known here.
 ///
-/// No warm-up: meant for right after a measurement, to turn its nanoseconds into cycles even where the frequency changes from one millisecond to
-/// the next. `None` where there is no assembly loop for the architecture, and on simulated clocks, which no loop moves.
+/// No warm-up: meant for right after a measurement, to turn its nanoseconds into cycles even where the
+/// frequency changes from one millisecond to the next. `None` where there is no assembly loop for the
+/// architecture, and on simulated clocks, which no loop moves.
 pub fn core_frequency_now(clock: &Clock) -> Option<f64> {
     /// 81,920 additions: 20 us at 4 GHz.
     const ROUNDS: u64 = 640;

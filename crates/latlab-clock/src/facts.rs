@@ -19,8 +19,9 @@ pub enum ClockKind {
 
 /// What an empty timed region reads, in nanoseconds: the instrument's own share of every single reading.
 ///
-/// Percentiles are quantised to [`ClockFacts::quantum_ns`]; subtracting them from percentiles of other regions
-/// is wrong. Subtracting `mean` from a mean is right, since the random phase of the quantum averages out.
+/// Percentiles are quantised to [`ClockFacts::quantum_ns`]; subtracting them from percentiles of other
+/// regions is wrong. Subtracting `mean` from a mean is right, since the random phase of the quantum averages
+/// out.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 pub struct Overhead {
     /// Median over blocks of the block's mean, ns: one interrupt cannot move it.

@@ -1,13 +1,13 @@
 //! Time stamps: where they come from, what brackets a timed region, how fine they are and what they cost.
 //!
 //! A [`Clock`] is opened once. It prefers the counter of the CPU ([`HardwareClock`]), says in
-//! [`ClockFacts::why_not_hardware`] why it could not have it, and measures its own rate, quantum and overhead,
-//! because none of them may be assumed: on some virtual machines every difference of two time stamp counter
-//! reads is a multiple of 10 ns, and calibrations without bracketed reads have been off by 73 ppm.
+//! [`ClockFacts::why_not_hardware`] why it could not have it, and measures its own rate, quantum and
+//! overhead, because none of them may be assumed: on some virtual machines every difference of two time stamp
+//! counter reads is a multiple of 10 ns, and calibrations without bracketed reads have been off by 73 ppm.
 //!
-//! Hot loops are generic over [`TimeSource`] and monomorphised: match on [`Source`] outside the loop.
-//! Each architecture has one file (`x86.rs`, `aarch64.rs`, `no_counter.rs`), each kind of operating system one
-//! in `platform/`.
+//! Hot loops are generic over [`TimeSource`] and monomorphised: match on [`Source`] outside the loop. Each
+//! architecture has one file (`x86.rs`, `aarch64.rs`,
+//! `no_counter.rs`), each kind of operating system one in `platform/`.
 
 #![expect(clippy::inline_always, reason = "a call between the stamp and the work would be timed")]
 

@@ -26,8 +26,8 @@ impl TimeSource for OsClockId {
     }
 }
 
-/// Every clock of this system that can be read here, with its usual name. Those that a kernel or sandbox refuses
-/// are left out.
+/// Every clock of this system that can be read here, with its usual name. Those that a kernel or sandbox
+/// refuses are left out.
 pub fn os_clocks() -> Vec<(&'static str, OsClockId)> {
     platform::CLOCKS
         .iter()
@@ -48,7 +48,8 @@ pub fn monotonic_ns() -> u64 {
 
 /// The operating system's monotonic clock as a time source; ticks are nanoseconds.
 ///
-/// The raw clock (not steered by NTP) where it can be read without a system call, else the ordinary monotonic one.
+/// The raw clock (not steered by NTP) where it can be read without a system call, else the ordinary monotonic
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub struct OsClock {
     id: OsClockId,

@@ -7,13 +7,14 @@ use latlab_stats::count::index;
 
 use crate::{Overhead, TimeSource};
 
-/// Empty regions whose mean is taken together. An interrupt spoils one block of 64, which the median passes over.
+/// Empty regions whose mean is taken together. An interrupt spoils one block of 64, which the median passes
+/// over.
 const BLOCK: usize = 256;
 const BLOCKS: usize = 64;
 /// Regions with work of varied length, so that the differences visit many multiples of the step.
 const VARIED: u32 = 8192;
-/// Different lengths of that work. Short on purpose: where a step is not a whole number of ticks (33.93), only
-/// small multiples stay within a tick of the grid.
+/// Different lengths of that work. Short on purpose: where a step is not a whole number of ticks (33.93),
+/// only small multiples stay within a tick of the grid.
 const LENGTHS: u32 = 64;
 
 /// Step and cost of a time source in its own ticks.
@@ -77,8 +78,8 @@ pub fn measure_instrument<S: TimeSource>(source: &S, work: impl Fn(u32), budget:
             break;
         }
     }
-    // A clock that steps more rarely than every hundredth region is watched until it has stepped a few times: its
-    // steps are seen one by one, and need not share a divisor (a kernel tick is steered).
+    // A clock that steps more rarely than every hundredth region is watched until it has stepped a few times:
+    // its steps are seen one by one, and need not share a divisor (a kernel tick is steered).
     let advanced = deltas.iter().filter(|&&delta| delta > 0).count();
     let quantum_ticks = if advanced * 100 < deltas.len() {
         single_step(source, &mut watch, deadline)
@@ -101,7 +102,8 @@ pub fn measure_instrument<S: TimeSource>(source: &S, work: impl Fn(u32), budget:
     }
 }
 
-/// The median of the steps of a clock that is read without pause. `None` if it does not step before the deadline.
+/// The median of the steps of a clock that is read without pause. `None` if it does not step before the
+/// deadline.
 fn single_step<S: TimeSource>(source: &S, watch: &mut Watch, deadline: Instant) -> Option<f64> {
     let mut steps = Vec::with_capacity(8);
     let mut last = source.begin();
@@ -148,8 +150,8 @@ impl Watch {
 /// - coarse ones of which the step is not a whole number of ticks (33.93: differences of 33, 34, 68, 102),
 ///   also by conversion to whole nanoseconds (20, 30, 31).
 ///
-/// Hence a grid of 8 ticks or more may be missed by one tick, and one difference in 200 may be off it. The step
-/// returned for such a grid is the mean one. `None` if no difference is positive.
+/// Hence a grid of 8 ticks or more may be missed by one tick, and one difference in 200 may be off it. The
+/// step returned for such a grid is the mean one. `None` if no difference is positive.
 pub fn quantum_ticks(deltas: &[u64]) -> Option<f64> {
     let mut counts = BTreeMap::<u64, u64>::new();
     for &delta in deltas.iter().filter(|&&delta| delta > 0) {

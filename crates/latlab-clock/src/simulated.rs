@@ -10,8 +10,8 @@ use crate::TimeSource;
 /// Picoseconds per nanosecond: the resolution of simulated time.
 const PS_PER_NS: f64 = 1e3;
 
-/// Time that passes only when [`advance_ns`](Self::advance_ns) or a reading says so. Clones share the time, so a
-/// simulated memory can hold one and advance it by its planted latency.
+/// Time that passes only when [`advance_ns`](Self::advance_ns) or a reading says so. Clones share the time,
+/// so a simulated memory can hold one and advance it by its planted latency.
 ///
 /// Ticks are picoseconds, rounded down to the planted quantum.
 #[derive(Clone, Debug)]

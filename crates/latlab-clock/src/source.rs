@@ -12,8 +12,8 @@ pub trait TimeSource {
     fn begin(&self) -> u64;
     /// Ticks at the end: the region's loads are complete, later work has not begun.
     ///
-    /// Stores are not waited for: a store is over for the program once it is in the store buffer, and draining
-    /// the buffer would charge the region with work that never delays the program.
+    /// Stores are not waited for: a store is over for the program once it is in the store buffer, and
+    /// draining the buffer would charge the region with work that never delays the program.
     ///
     /// It is the reading of the start, unless a cheaper one will do.
     #[inline(always)]

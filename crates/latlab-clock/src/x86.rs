@@ -5,13 +5,14 @@
 //! | begin | `lfence; rdtsc; lfence` | RDTSC is not ordered. The first LFENCE holds it back until everything earlier has completed locally; the second keeps the region's instructions from starting before the counter was read. |
 //! | end | `rdtscp; lfence` | RDTSCP itself waits until earlier instructions have executed and earlier loads are globally visible, which is one fence less inside the region; LFENCE keeps later work out of it. |
 //!
-//! Neither waits for stores, which may still sit in the store buffer (MFENCE before RDTSCP would). That is what a
-//! program sees: it does not wait for them either.
+//! Neither waits for stores, which may still sit in the store buffer (MFENCE before RDTSCP would). That is
+//! what a program sees: it does not wait for them either.
 //!
-//! Intel documents LFENCE as above (SDM vol. 2, LFENCE, RDTSC, RDTSCP). On AMD it is dispatch serialising, which
-//! gives the same order, if CPUID `8000_0021h` EAX\[2\] says "always", on families 0Fh and 11h, or if
-//! `MSR C001_1029h[1]` is set, which Linux (since 4.15) and hypervisors do as part of their Spectre mitigation.
-//! CPUID or SERIALIZE would order more than is needed, cost far more, and in a virtual machine CPUID is an exit.
+//! Intel documents LFENCE as above (SDM vol. 2, LFENCE, RDTSC, RDTSCP). On AMD it is dispatch serialising,
+//! which gives the same order, if CPUID
+//! `8000_0021h` EAX\[2\] says "always", on families 0Fh and 11h, or if `MSR C001_1029h[1]` is set, which
+//! Linux (since 4.15) and hypervisors do as part of their Spectre mitigation. CPUID or SERIALIZE would order
+//! more than is needed, cost far more, and in a virtual machine CPUID is an exit.
 
 use std::arch::asm;
 
@@ -19,7 +20,8 @@ use raw_cpuid::{CpuId, CpuIdReader};
 
 use crate::{ClockKind, TimeSource, Unusable, platform};
 
-/// The time stamp counter. Obtained only through [`crate::Clock::open`], which has checked that it can be read.
+/// The time stamp counter. Obtained only through [`crate::Clock::open`], which has checked that it can be
+/// read.
 #[derive(Clone, Copy, Debug)]
 pub struct HardwareClock {
     _checked: (),
@@ -29,8 +31,8 @@ impl TimeSource for HardwareClock {
     #[inline(always)]
     fn begin(&self) -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: the clock exists only where reading the counter is permitted. Without `nomem` the block is a
-        // compiler barrier for memory.
+        // SAFETY: the clock exists only where reading the counter is permitted. Without `nomem` the block is
+        // a compiler barrier for memory.
         unsafe {
             asm!("lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high, options(nostack, preserves_flags));
         }
@@ -73,7 +75,8 @@ pub(crate) fn open() -> Result<HardwareClock, Unusable> {
 pub(crate) fn fences(_: HardwareClock) -> String {
     let lfence = lfence_order(&CpuId::new());
     format!(
-        "begin: lfence; rdtsc; lfence. end: rdtscp; lfence. RDTSCP waits for the region's loads, LFENCE keeps later \
+        "begin: lfence; rdtsc; lfence. end: rdtscp; lfence. RDTSCP waits for the region's loads, LFENCE \
+            keeps later \
          work out; stores are not waited for. {lfence}"
     )
 }
@@ -90,7 +93,8 @@ fn lfence_order<R: CpuIdReader>(cpu: &CpuId<R>) -> &'static str {
             "LFENCE always serialises dispatch on this CPU (CPUID 8000_0021h)."
         }
         Some("AuthenticAMD" | "HygonGenuine") => {
-            "LFENCE serialises dispatch here only if the kernel or hypervisor has set MSR C001_1029h[1], as Linux does."
+            "LFENCE serialises dispatch here only if the kernel or hypervisor has set MSR C001_1029h[1], as \
+                Linux does."
         }
         _ => "LFENCE is taken to serialise execution as on Intel; this vendor's manual was not consulted.",
     }
@@ -141,7 +145,8 @@ struct Evidence<'a> {
     kernel_clocksource: Option<&'a str>,
 }
 
-/// Kernel clock sources that are the time stamp counter, or a hypervisor's page of scale and offset applied to it.
+/// Kernel clock sources that are the time stamp counter, or a hypervisor's page of scale and offset applied
+/// to it.
 const READ_FROM_TSC: [&str; 5] = ["tsc", "tsc-early", "kvm-clock", "xen", "hyperv_clocksource_tsc_page"];
 
 fn judge(evidence: &Evidence) -> Result<(), Unusable> {
@@ -154,13 +159,13 @@ fn judge(evidence: &Evidence) -> Result<(), Unusable> {
     if evidence.allowed == Some(false) {
         return Err(Unusable::Forbidden);
     }
-    // The kernel's watchdog compares the counter with another timer and drops it when it is unstable or differs
-    // between CPUs; that is better evidence than CPUID's promise.
+    // The kernel's watchdog compares the counter with another timer and drops it when it is unstable or
+    // differs between CPUs; that is better evidence than CPUID's promise.
     if let Some(name) = evidence.kernel_clocksource.filter(|name| !READ_FROM_TSC.contains(name)) {
         return Err(Unusable::RejectedByKernel(name.to_owned()));
     }
-    // Hypervisors often hide the promise. Where the guest's kernel keeps time with the counter all the same, its
-    // own clock would share every error, so nothing is gained by refusing.
+    // Hypervisors often hide the promise. Where the guest's kernel keeps time with the counter all the same,
+    // its own clock would share every error, so nothing is gained by refusing.
     let kernel_trusts_it = evidence.kernel_clocksource == Some("tsc");
     if evidence.invariant == Some(true) || kernel_trusts_it { Ok(()) } else { Err(Unusable::NotInvariant) }
 }

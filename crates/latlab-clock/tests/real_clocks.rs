@@ -1,4 +1,5 @@
-//! What must hold of the clocks of any machine. Ordinal only: no test here decides by how long something took.
+//! What must hold of the clocks of any machine. Ordinal only: no test here decides by how long something
+//! took.
 
 use std::time::Duration;
 

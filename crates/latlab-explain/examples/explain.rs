@@ -1,5 +1,5 @@
-//! Explains a program without the command line: `explain [--level N] PROGRAM ARGUMENTS...`, or `explain [--level N] --pid PID SECONDS`; the
-//! ledger as JSON on standard error.
+//! Explains a program without the command line: `explain [--level N] PROGRAM ARGUMENTS...`, or
+//! `explain [--level N] --pid PID SECONDS`; the ledger as JSON on standard error.
 
 use std::ffi::OsString;
 

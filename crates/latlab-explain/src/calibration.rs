@@ -1,4 +1,5 @@
-//! What was measured of this machine to explain programs by: what recording takes, and what the kernel's work takes.
+//! What was measured of this machine to explain programs by: what recording takes, and what the kernel's work
+//! takes.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The one of these that holds for what can be recorded now. One that cannot have been measured is left out.
+    /// The one of these that holds for what can be recorded now. One that cannot have been measured is left
+    /// out.
     pub(crate) fn kept(kept: &[Self], recording: Option<bool>) -> Option<Self> {
         let holds = |each: &&Self| {
             each.recording == recording && each.price.is_possible() && each.costs.are_possible()

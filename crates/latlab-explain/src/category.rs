@@ -23,7 +23,8 @@ pub enum Category {
     PageFaults,
     /// The kernel's work on files: copying, metadata, submitting.
     FileIoCpu,
-    /// The kernel's work of which no other row speaks: calls that it does not count, where it cannot be sampled.
+    /// The kernel's work of which no other row speaks: calls that it does not count, where it cannot be
+    /// sampled.
     KernelCpu,
     /// Waiting for a disk.
     StorageWait,
@@ -77,8 +78,9 @@ impl Category {
         self.into()
     }
 
-    /// Which of several threads' waits an instant belongs to, when all threads wait: the lowest. A wait for the outside comes before a
-    /// wait for another thread or process of the program, which is only its consequence.
+    /// Which of several threads' waits an instant belongs to, when all threads wait: the lowest. A wait for
+    /// the outside comes before a wait for another thread or process of the program, which is only its
+    /// consequence.
     pub fn wait_order(self) -> u8 {
         match self {
             Self::StorageWait => 0,
@@ -110,7 +112,8 @@ mod tests {
         }
         // Files have these: another name of a variant is another format.
         let names: Vec<String> = Category::ALL.iter().map(ToString::to_string).collect();
-        let reported = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu kernel-cpu storage-wait \
+        let reported = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu \
+            kernel-cpu storage-wait \
                     network pipe locks run-queue-wait sleep waiting-for-children start-and-exit \
                     interrupts-for-others unexplained";
         assert_eq!(names.join(" "), reported);

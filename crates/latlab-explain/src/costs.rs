@@ -1,4 +1,5 @@
-//! What the kernel's work costs a piece, as measured on this machine, and what a count of it may therefore have taken.
+//! What the kernel's work costs a piece, as measured on this machine, and what a count of it may therefore
+//! have taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,24 +58,27 @@ impl Cost {
 pub(crate) struct Costs {
     /// A minor page fault on fresh memory.
     pub fault: Cost,
-    /// Share of its time that samples and the kernel's ticks take for user code: where the kernel has interrupts off, or a hypervisor works, they come
-    /// when the instruction that touched the page goes on.
+    /// Share of its time that samples and the kernel's ticks take for user code: where the kernel has
+    /// interrupts off, or a hypervisor works, they come when the instruction that touched the page goes on.
     pub fault_in_user: Cost,
     /// Giving back a page that was touched.
     pub unmap: Cost,
     /// A read or write call of a file, without its bytes.
     pub call: Cost,
-    /// A piece of data handed to TCP, with its way to the other end of the loopback, and the answer that confirms it.
+    /// A piece of data handed to TCP, with its way to the other end of the loopback, and the answer that
+    /// confirms it.
     pub send: Cost,
     /// A byte copied between a file in memory and the program.
     pub byte: Cost,
-    /// A byte that came from a disk, beyond that: into a page that was just taken, which a host may have to find first.
+    /// A byte that came from a disk, beyond that: into a page that was just taken, which a host may have to
+    /// find first.
     pub cold_byte: Cost,
     /// One operation of a disk that was waited for: asking for it, and its interrupt.
     pub device: Cost,
     /// A thread that leaves its CPU to wait, and comes back.
     pub switch: Cost,
-    /// A sleep of microseconds: setting the timer, which a virtual machine's host does, leaving the CPU and coming back.
+    /// A sleep of microseconds: setting the timer, which a virtual machine's host does, leaving the CPU and
+    /// coming back.
     pub sleep: Cost,
     /// Loading a small program, and ending it, without the pages that it touched.
     pub process: Cost,

@@ -29,9 +29,9 @@ fn governor(levels: &Levels) -> Governor {
     Governor::with(levels.tracing.price, levels.tracing.period_ns(), levels.tracing.overhead)
 }
 
-/// Runs or watches what is asked for, and says where its wall time went. A process that runs already is watched, and a
-/// program is run again, while `go_on` says so.
-/// Errors: the program cannot be started, there is no such process, or the system refuses what is needed.
+/// Runs or watches what is asked for, and says where its wall time went. A process that runs already is
+/// watched, and a program is run again, while `go_on` says so. Errors: the program cannot be started, there
+/// is no such process, or the system refuses what is needed.
 pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     let rules = Rules::built_in();
     let levels = levels::find(request.level, request.overhead, &request.kept);
@@ -45,7 +45,8 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
                 arguments,
                 rules,
                 levels: &levels,
-                // Before Python or anybody else can be asked to stop: what is sent to the watcher is the program's.
+                // Before Python or anybody else can be asked to stop: what is sent to the watcher is the
+                // program's.
                 signals: Signals::hand_on(),
                 stdin: Stdin::now(),
                 seen: Vec::new(),

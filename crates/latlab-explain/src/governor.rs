@@ -1,9 +1,11 @@
-//! When recording may be on: its cost, by rates and calibrated costs, stays within a share of the program's own CPU time.
+//! When recording may be on: its cost, by rates and calibrated costs, stays within a share of the program's
+//! own CPU time.
 //!
-//! Records cost per switch and per fault, not per second: a program that only blocks and wakes would take twice as long. So a program is looked at
-//! first, and the kernel's counters tell how often it switches and faults. Recording begins when what a slice of it would cost at that rate has
-//! been earned, the share of the CPU time used so far, and goes on while what it has cost stays below that. Otherwise it pauses until another
-//! slice has been earned.
+//! Records cost per switch and per fault, not per second: a program that only blocks and wakes would take
+//! twice as long. So a program is looked at first, and the kernel's counters tell how often it switches and
+//! faults. Recording begins when what a slice of it would cost at that rate has been earned, the share of the
+//! CPU time used so far, and goes on while what it has cost stays below that. Otherwise it pauses until
+//! another slice has been earned.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +35,8 @@ const COUNTED_NS: u64 = 1_500_000;
 const DEARER: f64 = 2.0;
 /// How much of having come late is remembered from one time to the next: tens of times.
 const FORGET: f64 = 0.97;
-/// A slice is expected to cost at least this part of what the last one did: counters do not know of everything.
+/// A slice is expected to cost at least this part of what the last one did: counters do not know of
+/// everything.
 const LAST: f64 = 0.5;
 
 /// How much there was of what recording costs.
@@ -76,8 +79,8 @@ impl Price {
         [switch_ns, sample_ns, fault_ns, open_ns, start_ns].into_iter().all(|ns| ns.is_finite() && ns >= 0.0)
     }
 
-    /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what recording may cost, as they come
-    /// whatever the program does. `overhead`: see [`Governor::with`].
+    /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what
+    /// recording may cost, as they come whatever the program does. `overhead`: see [`Governor::with`].
     pub(crate) fn period_ns(&self, least: u64, overhead: f64) -> u64 {
         // Slower than this is no sampling any more.
         const MOST_NS: f64 = 10_007_000.0;
@@ -130,8 +133,9 @@ pub(crate) struct Governor {
 }
 
 impl Governor {
-    /// Recording is off, and nothing is known of the program. `period_ns`: CPU time between samples; `overhead`: share of the program's CPU time
-    /// that recording may cost, of its wall time as much or less. Without a bound, all is recorded.
+    /// Recording is off, and nothing is known of the program.
+    /// `period_ns`: CPU time between samples; `overhead`: share of the program's CPU time that recording may
+    /// cost, of its wall time as much or less. Without a bound, all is recorded.
     pub(crate) fn with(price: Price, period_ns: u64, overhead: f64) -> Self {
         Self {
             price,
@@ -198,12 +202,14 @@ impl Governor {
         self.rate = Some(cost / past as f64);
     }
 
-    /// The watcher came so much later than it wanted to: a slice that is begun may go on for as long before it can be ended.
+    /// The watcher came so much later than it wanted to: a slice that is begun may go on for as long before
+    /// it can be ended.
     pub(crate) fn came_late(&mut self, ns: u64) {
         self.late_ns = (self.late_ns * FORGET).max(ns as f64);
     }
 
-    /// Whether recording is to be on from now on. `cpu_ns` is what this run has used, of which `threads` run now.
+    /// Whether recording is to be on from now on. `cpu_ns` is what this run has used, of which `threads` run
+    /// now.
     pub(crate) fn decide(&mut self, cpu_ns: u64, threads: usize) -> bool {
         if self.overhead.is_infinite() {
             self.on = true;
@@ -252,7 +258,8 @@ mod tests {
         Counts { switches, ..Counts::default() }
     }
 
-    /// Runs a program that switches this often; the time recorded of it, and what that cost, as shares, and when recording began.
+    /// Runs a program that switches this often; the time recorded of it, and what that cost, as shares, and
+    /// when recording began.
     fn governed(switches_per_ms: impl Fn(u64) -> u64, ms: u64) -> (f64, f64, u64) {
         let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(switches(0));
@@ -318,7 +325,8 @@ mod tests {
 
     #[test]
     fn who_comes_late_waits_until_as_much_has_been_earned() {
-        // Of two threads that switch all the time; on a busy machine each slice goes on until the watcher gets a CPU.
+        // Of two threads that switch all the time; on a busy machine each slice goes on until the watcher
+        // gets a CPU.
         for (late_ms, learns) in [(0, true), (40, true), (40, false)] {
             let mut governor = Governor::with(PRICE, MS, SHARE);
             governor.begin(switches(0));

@@ -33,7 +33,8 @@ pub struct Explained {
     pub raise: Option<String>,
     /// The ledger. Shares of wall time that sum to 1, largest first; `unexplained` always among them.
     pub categories: Vec<Row>,
-    /// All user code, with what the kernel does for its allocator: of the whole more is known than of its rows.
+    /// All user code, with what the kernel does for its allocator: of the whole more is known than of its
+    /// rows.
     pub computing: Bounds,
     /// The accounting check.
     pub closure: Closure,
@@ -63,13 +64,15 @@ pub struct Explained {
     pub pauses: Vec<Pauses>,
     /// Its calls of the kernel, in the same run, all of them; absent where they were not recorded one by one.
     pub calls: Option<Calls>,
-    /// What its end hung on, and who ended the waits of its threads, in the same run; absent where that was not recorded.
+    /// What its end hung on, and who ended the waits of its threads, in the same run; absent where that was
+    /// not recorded.
     pub path: Option<Path>,
     /// Sampled stacks, heaviest first; at most 2048.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
-    /// Functions of the program and the kernel by their share of wall time on a CPU: the twenty heaviest, and the rest as one. They sum to the
-    /// share of wall time in which a thread ran; none where nothing was sampled.
+    /// Functions of the program and the kernel by their share of wall time on a CPU: the twenty heaviest, and
+    /// the rest as one. They sum to the share of wall time in which a thread ran; none where nothing was
+    /// sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
     /// The same time by source line.
@@ -83,7 +86,8 @@ pub struct Explained {
     pub about_path: String,
     /// Functions and lines of Python code; absent where no interpreter ran.
     pub python: Option<PythonCode>,
-    /// The stages that the program marks, longest first, and last what lies outside them; none where it marks nothing.
+    /// The stages that the program marks, longest first, and last what lies outside them; none where it marks
+    /// nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
     /// What the reader must know: whole sentences.
@@ -97,11 +101,13 @@ pub struct Explained {
 pub struct Stage {
     /// Its name; empty: outside all stages.
     pub name: String,
-    /// Share of wall time in which it was the innermost stage of what the ledger is about; all stages sum to 1.
+    /// Share of wall time in which it was the innermost stage of what the ledger is about; all stages sum to
+    /// 1.
     pub share: f64,
     /// The same, seconds.
     pub seconds: f64,
-    /// What that time was spent on, largest first; sums to `share`. Names are those of categories, or `on-cpu-or-ready` at level 3.
+    /// What that time was spent on, largest first; sums to
+    /// `share`. Names are those of categories, or `on-cpu-or-ready` at level 3.
     pub categories: Vec<Part>,
     /// How often it ran.
     pub count: f64,
@@ -248,11 +254,13 @@ pub struct Closure {
 /// What watching cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Observer {
-    /// Estimated share of the program's CPU time that recording took, in its own threads: records, and opening and closing events.
+    /// Estimated share of the program's CPU time that recording took, in its own threads: records, and
+    /// opening and closing events.
     pub share: f64,
     /// The share that recording may take; `None`: it may take whatever it takes.
     pub allowed_share: Option<f64>,
-    /// CPU time of the watching process beside it while the program ran, all its threads, as a share of one CPU.
+    /// CPU time of the watching process beside it while the program ran, all its threads, as a share of one
+    /// CPU.
     pub watcher_share: f64,
     /// Share of wall time in which perf records were on; the rest was filled by scans.
     pub recorded_share: f64,
@@ -308,7 +316,8 @@ pub struct Process {
     pub waits: Vec<Part>,
 }
 
-/// The kernel's counts for the program and the children it waited for, per run; bytes and calls of all its processes. Absent: could not be read.
+/// The kernel's counts for the program and the children it waited for, per run; bytes and calls of all its
+/// processes. Absent: could not be read.
 #[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Counters {
@@ -351,7 +360,8 @@ pub struct Timeline {
     pub names: Vec<Category>,
     /// Seconds of each category in each bin; at most 512 bins. They sum to the ledger of this run.
     pub bins: Vec<Vec<f64>>,
-    /// What threads do: names of categories, `on-cpu` where no sample says more, `on-cpu-or-ready` where it was looked at.
+    /// What threads do: names of categories, `on-cpu` where no sample says more, `on-cpu-or-ready` where it
+    /// was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thread_names: Vec<String>,
     /// The busiest threads, in the order in which they began; at most 64.
@@ -377,7 +387,8 @@ pub struct Lane {
     pub spans: Vec<Span>,
 }
 
-/// From when, for how long (seconds), what most of it was (a column of `thread_names`), and which share of it.
+/// From when, for how long (seconds), what most of it was (a column of `thread_names`), and which share of
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span(pub f64, pub f64, pub usize, pub f64);
 
@@ -394,8 +405,9 @@ pub struct StageSpans {
     pub spans: Vec<(f64, f64, u64, f64)>,
 }
 
-/// Files, pipes and sockets of one run, as they were found open when the program was looked at: what was open for less than the time
-/// between two scans may be missing, and so may the last bytes before a file was closed.
+/// Files, pipes and sockets of one run, as they were found open when the program was looked at: what was open
+/// for less than the time between two scans may be missing, and so may the last bytes before a file was
+/// closed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Files {
@@ -406,7 +418,8 @@ pub struct Files {
     pub scans: u64,
     /// Files that are not among them.
     pub left_out: u64,
-    /// Bytes of all rows as a share of what the kernel counted; absent where it counted nothing, or what could not be read.
+    /// Bytes of all rows as a share of what the kernel counted; absent where it counted nothing, or what
+    /// could not be read.
     pub read_share: Option<f64>,
     /// The same for writing.
     pub written_share: Option<f64>,
@@ -418,7 +431,8 @@ pub struct Files {
     pub refused: bool,
     /// Seconds from one scan of all processes to the next, the mean; absent where there was none.
     pub every_s: Option<f64>,
-    /// The kernel did not say which descriptors share a position (`kcmp`): those that stood together were taken for one.
+    /// The kernel did not say which descriptors share a position (`kcmp`): those that stood together were
+    /// taken for one.
     pub by_position: bool,
 }
 
@@ -478,7 +492,8 @@ pub struct Lock {
     pub holders: Vec<Holder>,
 }
 
-/// How often and how long a runtime stopped its program, by its own counters or, of V8, by calls of two of its functions.
+/// How often and how long a runtime stopped its program, by its own counters or, of V8, by calls of two of
+/// its functions.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pauses {
@@ -486,11 +501,12 @@ pub struct Pauses {
     pub process: u32,
     /// `Java`, `Go` or `V8`.
     pub runtime: &'static str,
-    /// As the virtual machine of Java calls them: `G1 young collection pauses`; or all stops of its threads. Of Go: `garbage collection pauses`,
-    /// where all stops of one collection are one. Of V8 too.
+    /// As the virtual machine of Java calls them: `G1 young collection pauses`; or all stops of its threads.
+    /// Of Go: `garbage collection pauses`, where all stops of one collection are one. Of V8 too.
     pub kind: String,
-    /// Whether some are not in these numbers: the counters went with the process, and what came after the last scan of them is unknown; or the functions
-    /// of V8 were not watched from the first instruction on, or records of them were lost.
+    /// Whether some are not in these numbers: the counters went with the process, and what came after the
+    /// last scan of them is unknown; or the functions of V8 were not watched from the first instruction on,
+    /// or records of them were lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_least: bool,
     /// How many.
@@ -506,7 +522,8 @@ pub struct Pauses {
 pub struct Calls {
     /// Those that took longest first. A call that had not come back at the end is in none.
     pub of: Vec<Call>,
-    /// The same by file, pipe, socket and device; at most 64, those that took longest first. What has no descriptor is in none.
+    /// The same by file, pipe, socket and device; at most 64, those that took longest first. What has no
+    /// descriptor is in none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<CallsOn>,
     /// Files of processes that are not among them.
@@ -548,7 +565,8 @@ pub struct Call {
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallsOn {
-    /// Its path, both ends of a TCP connection, or what the kernel calls it; absent: those of which no name is known, as what was closed before it was asked for.
+    /// Its path, both ends of a TCP connection, or what the kernel calls it; absent: those of which no name
+    /// is known, as what was closed before it was asked for.
     pub name: Option<String>,
     /// `file`, `pipe`, `socket`, `terminal`, `device`, `other`.
     pub kind: Option<String>,
@@ -579,8 +597,8 @@ pub struct CallError {
 pub struct Path {
     /// Of wall time.
     pub recorded_share: f64,
-    /// The critical path by who did what, longest first; at most 16, the last of them the rest. They sum to what was recorded; none where the end of
-    /// the program was not recorded, or it is still running.
+    /// The critical path by who did what, longest first; at most 16, the last of them the rest. They sum to
+    /// what was recorded; none where the end of the program was not recorded, or it is still running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PathStep>,
     /// Waits that are over, by who ended them, longest first; at most 16.
@@ -726,9 +744,11 @@ pub struct PythonCode {
     pub reads: u64,
     /// Reads that contradicted themselves as the program went on meanwhile, and were left out.
     pub torn: u64,
-    /// Share of wall time in which no Python function could be named: the interpreter starts, ends, or is not there.
+    /// Share of wall time in which no Python function could be named: the interpreter starts, ends, or is not
+    /// there.
     pub nameless_share: f64,
-    /// Functions by their own share of wall time: the twenty heaviest, the rest as one, and the time outside Python code. They sum to 1.
+    /// Functions by their own share of wall time: the twenty heaviest, the rest as one, and the time outside
+    /// Python code. They sum to 1.
     pub functions: Vec<PythonPlace>,
     /// The same by line.
     pub lines: Vec<PythonPlace>,

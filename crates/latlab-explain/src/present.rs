@@ -90,7 +90,9 @@ pub(crate) fn assemble(
 fn about_symbols(tally: &Tally) -> String {
     let samples = tally.mix.total().samples;
     if samples == 0 {
-        return "Functions are unknown: nothing was sampled, and scans of /proc cannot sample a program's code.".to_owned();
+        return "Functions are unknown: nothing was sampled, and scans of /proc cannot sample a program's \
+            code."
+            .to_owned();
     }
     let of = if tally.sees_kernel {
         "the program and the kernel"
@@ -110,7 +112,8 @@ fn about_symbols(tally: &Tally) -> String {
         _ => String::new(),
     };
     format!(
-        "From {samples} samples on the CPU, of {of}. They divide each category's time, so no function exceeds its categories.{nameless}{left_out}"
+        "From {samples} samples on the CPU, of {of}. They divide each category's time, so no function \
+            exceeds its categories.{nameless}{left_out}"
     )
 }
 
@@ -130,7 +133,8 @@ fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
     }
     let share = 100.0 * lineless;
     format!(
-        "From the line tables of the files that ran; they do not cover {share:.1} % of the time in the program's code.{left}"
+        "From the line tables of the files that ran; they do not cover {share:.1} % of the time in the \
+            program's code.{left}"
     )
 }
 
@@ -144,10 +148,12 @@ fn about_path(first: &Watched) -> String {
     let found = if path.steps.is_empty() {
         "There is no critical path: the end of the program was not recorded, or it is still running."
     } else {
-        "A thread depends on the thread of this program that ended its wait; the path is what the end of the main thread depended on."
+        "A thread depends on the thread of this program that ended its wait; the path is what the end of \
+            the main thread depended on."
     };
     format!(
-        "{found} {share:.0} % of the time was recorded. Waits that an interrupt ended belong to no thread, even if a thread caused it."
+        "{found} {share:.0} % of the time was recorded. Waits that an interrupt ended belong to no thread, \
+            even if a thread caused it."
     )
 }
 
@@ -184,7 +190,8 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
     };
     if tracing.recording.is_some() && first.unrecorded.is_none() && tally.recorded.wall == 0 {
         notes.push(format!(
-            "This program was not recorded: it ended before its rate of switches was known{bound}. Its threads were scanned instead."
+            "This program was not recorded: it ended before its rate of switches was known{bound}. Its \
+                threads were scanned instead."
         ));
     } else if tally.recorded.wall > 0 && recorded < 0.9 {
         notes.push(format!(
@@ -195,7 +202,8 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
     let unlike = tally.unlike.of_cpu();
     if unlike > estimate::LEAST_UNLIKE {
         notes.push(format!(
-            "Parts with {:.0} % of the CPU time were not recorded, nor was any part that switches as often. The program's own code in \
+            "Parts with {:.0} % of the CPU time were not recorded, nor was any part that switches as often. \
+                The program's own code in \
              them is not divided; the kernel's work is known from its counters.",
             100.0 * unlike
         ));
@@ -205,7 +213,8 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
     }
     if heard.lost > 0 {
         notes.push(format!(
-            "{} marks of stages were lost: they came faster than they could be read, and their stages are too short in the table.",
+            "{} marks of stages were lost: they came faster than they could be read, and their stages are \
+                too short in the table.",
             heard.lost
         ));
     }
@@ -220,14 +229,16 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
     }
     if first.refused {
         notes.push(
-            "What some threads waited for could not be read in /proc/PID/task/TID/syscall (another user's process, or \
+            "What some threads waited for could not be read in /proc/PID/task/TID/syscall (another user's \
+                process, or \
              kernel.yama.ptrace_scope); the kernel function they waited in was used where it could be read."
                 .to_owned(),
         );
     }
     if first.by_scans > 0 {
         notes.push(format!(
-            "{} processes ended without the program waiting for them: what they read and wrote is counted up to \
+            "{} processes ended without the program waiting for them: what they read and wrote is counted \
+                up to \
              their last scan.",
             first.by_scans
         ));

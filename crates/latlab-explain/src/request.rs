@@ -27,7 +27,8 @@ pub struct Request {
     pub level: u8,
     /// Share of the program's CPU time that recording may cost; infinite: all is recorded, whatever it costs.
     pub overhead: f64,
-    /// Runs of the program, at least one. It does all that it does in each of them; only the first one's output is shown.
+    /// Runs of the program, at least one. It does all that it does in each of them; only the first one's
+    /// output is shown.
     pub runs: u32,
     /// What was measured of this machine before: that which holds for what may be recorded now is used again.
     pub kept: Vec<Calibration>,

@@ -1,4 +1,5 @@
-//! What a system call, a kernel function, a function of user code means for the ledger: data in `rules/v1.toml`, compiled here.
+//! What a system call, a kernel function, a function of user code means for the ledger: data in
+//! `rules/v1.toml`, compiled here.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -265,8 +266,8 @@ impl Rules {
         u16::try_from(at).ok().map(Reason)
     }
 
-    /// Whether a wait is for the outside, whatever else the program does. Who waits for readiness may wait for the program's own threads and
-    /// processes, as a loop does for those that read files for it.
+    /// Whether a wait is for the outside, whatever else the program does. Who waits for readiness may wait
+    /// for the program's own threads and processes, as a loop does for those that read files for it.
     pub(crate) fn is_outside(&self, reason: Reason) -> bool {
         self.category(reason).is_outside() && !self.readiness.contains(&Some(reason))
     }
@@ -307,7 +308,8 @@ impl Rules {
         fit(&self.busy, function)
     }
 
-    /// What a thread does in the kernel whose stack has this fit; `allocating`: the allocator's user code led there.
+    /// What a thread does in the kernel whose stack has this fit; `allocating`: the allocator's user code led
+    /// there.
     pub(crate) fn busy_by(&self, stack: Fit, allocating: bool) -> Option<Reason> {
         first(&self.busy, stack, allocating)
     }

@@ -17,8 +17,8 @@ mod remote;
 
 pub use remote::RemoteBlock;
 
-/// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of the
-/// empty region (22 ns), and short enough that most windows see no timer tick (4 ms apart at 250 Hz).
+/// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of
+/// the empty region (22 ns), and short enough that most windows see no timer tick (4 ms apart at 250 Hz).
 const WINDOW_NS: f64 = 20_000.0;
 /// Windows in one block: with six blocks enough for a p99 of window means (needs 368 samples).
 const WINDOWS: u32 = 64;
@@ -103,14 +103,14 @@ impl<'a> Block<'a> {
         self.windows = windows.max(1);
     }
 
-    /// Fixes the operations of a window where the work has a period that every window must cover whole. Takes effect for
-    /// a record's first block only: all windows of a record are alike.
+    /// Fixes the operations of a window where the work has a period that every window must cover whole. Takes
+    /// effect for a record's first block only: all windows of a record are alike.
     pub fn set_window_ops(&mut self, ops: u64) {
         self.ops_per_window.get_or_insert(ops.max(1));
     }
 
-    /// Times windows of operations; each window's mean, ns an operation, is one sample. The empty region is not
-    /// subtracted: it is a thousandth of a window.
+    /// Times windows of operations; each window's mean, ns an operation, is one sample. The empty region is
+    /// not subtracted: it is a thousandth of a window.
     pub fn batches<K: Batch + ?Sized>(&mut self, kernel: &mut K) {
         let ops = *self.ops_per_window.get_or_insert_with(|| {
             window_ops(self.clock, WINDOW_NS, |ops| {
@@ -120,9 +120,10 @@ impl<'a> Block<'a> {
             })
         });
         self.data.values.reserve(self.windows as usize);
-        // One window that does not count: reading the counters before the block has pushed lines out of the first-level cache
-        // (11 % on the first window of a full one, which is one of 64 and would be the p99), and warming up has left the
-        // prefetchers bolder than a walk does (a third less on the first window in RAM).
+        // One window that does not count: reading the counters before the block has pushed lines out of the
+        // first-level cache (11 % on the first window of a full one, which is one of 64 and would be the
+        // p99), and warming up has left the prefetchers bolder than a walk does (a third less on the first
+        // window in RAM).
         black_box(kernel.run(ops));
         let (clock, windows, data) = (self.clock, self.windows, &mut self.data);
         match &clock.source {
@@ -139,7 +140,8 @@ impl<'a> Block<'a> {
         self.batches(kernel);
         let step_ns = self.clock.facts.quantum_ns / self.ops_per_window.unwrap_or(1) as f64;
         for value in &mut self.data.values[first..] {
-            // A window in which the clock did not move took up to one of its steps; the rate is no larger than known.
+            // A window in which the clock did not move took up to one of its steps; the rate is no larger
+            // than known.
             *value = bytes_per_op as f64 * 1e9 / value.max(step_ns);
         }
         self.data.bytes += (self.data.ops - before) * bytes_per_op;
@@ -182,9 +184,10 @@ impl<'a> Block<'a> {
         self.data.histogram = Some(histogram);
     }
 
-    /// One turn of a loop that did nothing but read the clock, `clock_reads` times from `begin` to `end` (ticks): its samples are the gaps between
-    /// two clock reads, (begin, end) in order of time, all of which keep their times while there is room. What disturbs such a block is what it
-    /// measures: its point has [`CacheScope::Disturbances`](crate::CacheScope::Disturbances).
+    /// One turn of a loop that did nothing but read the clock, `clock_reads` times from `begin` to `end`
+    /// (ticks): its samples are the gaps between two clock reads, (begin, end) in order of time, all of which
+    /// keep their times while there is room. What disturbs such a block is what it measures: its point has
+    /// [`CacheScope::Disturbances`](crate::CacheScope::Disturbances).
     pub fn listened(
         &mut self,
         begin: u64,
@@ -213,14 +216,14 @@ impl<'a> Block<'a> {
         *self.tail_threshold_ns = threshold;
     }
 
-    /// The operation waits for another thread, a timer or a device, so this thread is off its CPU as part of the work and the block is
-    /// not judged by that.
+    /// The operation waits for another thread, a timer or a device, so this thread is off its CPU as part of
+    /// the work and the block is not judged by that.
     pub fn set_waits(&mut self) {
         self.begin_to_wait(None);
     }
 
-    /// As [`Self::set_waits`], where each operation ends when this other thread of the process runs: how long that one was ready without a CPU is
-    /// then looked at. `thread` is the kernel's number of it.
+    /// As [`Self::set_waits`], where each operation ends when this other thread of the process runs: how long
+    /// that one was ready without a CPU is then looked at. `thread` is the kernel's number of it.
     pub fn set_waits_for(&mut self, thread: u32) {
         self.begin_to_wait(Some(thread));
     }
@@ -234,7 +237,8 @@ impl<'a> Block<'a> {
         self.data.waits = true;
     }
 
-    /// Another thread that took part in this block was kept from its CPU: the block is marked, repeated, and not counted.
+    /// Another thread that took part in this block was kept from its CPU: the block is marked, repeated, and
+    /// not counted.
     pub fn mark_disturbed(&mut self) {
         self.data.partner_disturbed = true;
     }
@@ -248,14 +252,16 @@ impl<'a> Block<'a> {
         self.data.observed_elsewhere = Some(sum);
     }
 
-    /// Operations of every window of this record, for a session that times windows on another thread: chosen at the first call so that a
-    /// window takes about `window_ns`; `run` does that many operations and says how long they took, ns.
+    /// Operations of every window of this record, for a session that times windows on another thread: chosen
+    /// at the first call so that a window takes about `window_ns`; `run` does that many operations and says
+    /// how long they took, ns.
     pub fn window_ops(&mut self, window_ns: f64, run: impl FnMut(u64) -> f64) -> u64 {
         *self.ops_per_window.get_or_insert_with(|| window_ops(self.clock, window_ns, run))
     }
 
-    /// A window of `ops` operations that was timed on another thread, stamps in ticks of the run's clock ([`Stamps`](crate::Stamps)): its
-    /// mean, ns an operation, is one sample. All windows of a record have as many operations.
+    /// A window of `ops` operations that was timed on another thread, stamps in ticks of the run's clock
+    /// ([`Stamps`](crate::Stamps)): its mean, ns an operation, is one sample. All windows of a record have as
+    /// many operations.
     pub fn window(&mut self, begin: u64, end: u64, ops: u64) {
         self.data.values.push(self.clock.ns(end.saturating_sub(begin)) / ops.max(1) as f64);
         self.data.ops += ops;
@@ -275,8 +281,8 @@ impl<'a> Block<'a> {
         self.ops_per_window.get_or_insert(1);
     }
 
-    /// One operation whose begin and end were stamped by the session, on this thread or another: for what has to be prepared
-    /// apart for each operation, or begins on one thread and ends on another.
+    /// One operation whose begin and end were stamped by the session, on this thread or another: for what has
+    /// to be prepared apart for each operation, or begins on one thread and ends on another.
     pub fn span(&mut self, begin: u64, end: u64) {
         let ticks = end.saturating_sub(begin);
         let picoseconds = Picoseconds::of(self.clock);
@@ -309,7 +315,8 @@ impl<'a> Block<'a> {
         self.clock.ns(end.saturating_sub(begin))
     }
 
-    /// A part of an operation, or another view of it, with a distribution of its own: a phase, the time in service.
+    /// A part of an operation, or another view of it, with a distribution of its own: a phase, the time in
+    /// service.
     pub fn channel(&mut self, name: &'static str, begin: u64, end: u64) {
         let picoseconds = Picoseconds::of(self.clock).in_ticks(end.saturating_sub(begin));
         self.channel_mut(name).record(picoseconds);
@@ -423,11 +430,12 @@ fn length(spans: &[Span]) -> u64 {
 /// Shortest window in steps of the clock: its length is then known to 1 %.
 const QUANTA: f64 = 100.0;
 
-/// Operations that fill a window: doubled until a trial is long enough to be trusted, then scaled. Called once a
-/// record, before the first sample; `run` says how long its operations took, ns.
+/// Operations that fill a window: doubled until a trial is long enough to be trusted, then scaled. Called
+/// once a record, before the first sample; `run` says how long its operations took, ns.
 ///
-/// Each trial that was long enough is made again and the shorter one counts: an interrupt (17 us seen) in one short trial, or
-/// a cold first one, would otherwise make every window of the record as short, with the clock's own cost on each operation.
+/// Each trial that was long enough is made again and the shorter one counts: an interrupt (17 us seen) in one
+/// short trial, or a cold first one, would otherwise make every window of the record as short, with the
+/// clock's own cost on each operation.
 fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64) -> f64) -> u64 {
     let window_ns = window_ns.max(QUANTA * clock.facts.quantum_ns);
     let mut ops = 1u64;
@@ -491,8 +499,8 @@ impl Tail<'_> {
     }
 }
 
-/// Operations between two readings of the time that they took together: what fell between two of them is then known to some microseconds, and the
-/// flags, which are raised anew, speak of these alone.
+/// Operations between two readings of the time that they took together: what fell between two of them is then
+/// known to some microseconds, and the flags, which are raised anew, speak of these alone.
 const TURN: u64 = 32;
 /// A turn is this much longer than the shortest, at least, when something fell into it, ns.
 const LEAST_GAP_NS: f64 = 3_000.0;
@@ -522,7 +530,8 @@ impl Turns {
     }
 }
 
-/// Ticks to picoseconds by one multiplication of integers: a way through floats and back costs more than the histogram.
+/// Ticks to picoseconds by one multiplication of integers: a way through floats and back costs more than the
+/// histogram.
 #[derive(Clone, Copy, Debug)]
 pub struct Picoseconds {
     /// In units of 2^-32 ps: wrong by less than 10^-9 at any rate of a clock.
@@ -569,8 +578,8 @@ fn each_with<T: TimeSource, K: Kernel>(
             let result = kernel.op(arg);
             let end = time.end();
             black_box(result);
-            // A clock that stepped back would give a huge unsigned difference; it counts as zero and the clock's own
-            // check reports it.
+            // A clock that stepped back would give a huge unsigned difference; it counts as zero and the
+            // clock's own check reports it.
             let ticks = end.saturating_sub(begin);
             histogram.record(picoseconds.in_ticks(ticks));
             if ticks >= tail.threshold {

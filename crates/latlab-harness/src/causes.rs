@@ -1,12 +1,13 @@
-//! What the slow operations of a probe are made of: the evidence that its thread carries, taken between blocks, and the judgement when a
-//! record is made.
+//! What the slow operations of a probe are made of: the evidence that its thread carries, taken between
+//! blocks, and the judgement when a record is made.
 //!
 //! ```text
 //! block that does not wait   slow ones, flag, records, gaps between turns ─► heard: all blocks of the probe ─► periodic interference, attribute
 //! block that waits           slow ones, records, time without a CPU ───────► split, block by block: what each was waiting for
 //! ```
-//! A block of single operations lasts milliseconds, a tick comes every four: periods are looked for in all blocks of the probe, so records are
-//! judged when the last of them is taken. Nothing is asked inside the timed loop: what falls between two operations is looked for once in some dozens.
+//! A block of single operations lasts milliseconds, a tick comes every four: periods are looked for in all
+//! blocks of the probe, so records are judged when the last of them is taken. Nothing is asked inside the
+//! timed loop: what falls between two operations is looked for once in some dozens.
 
 use std::cell::RefCell;
 
@@ -33,24 +34,31 @@ use sums::{Parts, Rows, name_of, times_of_counted, write_into};
 
 /// Set to anything, it leaves the evidence out: for looking at what it costs.
 const WITHOUT: &str = "LATLAB_WITHOUT_EVIDENCE";
-/// More gaps or events are not kept: a probe with more has no tail but a second mode, and their judgement would take seconds.
+/// More gaps or events are not kept: a probe with more has no tail but a second mode, and their judgement
+/// would take seconds.
 const MOST: usize = 100_000;
 /// Reading the interrupts takes 70 us, and far longer on a machine of many CPUs.
 const INTERRUPTS_EVERY_NS: f64 = 100e6;
 /// Records are stamped by another clock, and a handler's some hundred nanoseconds after it was entered.
 const MARGIN_NS: f64 = 2_000.0;
-/// The thread's time without a CPU is asked after operations of this length and more, which takes 0.7 us, and 0.5 more for its time on the CPU.
+/// The thread's time without a CPU is asked after operations of this length and more, which takes 0.7 us, and
+/// 0.5 more for its time on the CPU.
 const WORTH_ASKING_NS: f64 = 20_000.0;
-/// One access to memory never takes so long by itself: a walk of both page tables of a virtual machine is two dozen reads of memory, 2.5 us.
+/// One access to memory never takes so long by itself: a walk of both page tables of a virtual machine is two
+/// dozen reads of memory, 2.5 us.
 const LONGEST_OWN_NS: f64 = 5_000.0;
-/// Of the blocks that wait for a disk one of so many is recorded: records of switches and faults made a read of 80 us 6 % longer on a noisy host, with those of requests 10 %.
+/// Of the blocks that wait for a disk one of so many is recorded: records of switches and faults made a read
+/// of 80 us 6 % longer on a noisy host, with those of requests 10 %.
 const RECORDED_EVERY: u64 = 4;
-/// How the part of a sleep is called in which no device had a request of the operation, where requests were recorded.
+/// How the part of a sleep is called in which no device had a request of the operation, where requests were
+/// recorded.
 const WAY: &str = "way";
-/// Records of an ordinary user have room for some 3,000 operations that sleep; they are taken out well before.
+/// Records of an ordinary user have room for some 3,000 operations that sleep; they are taken out well
+/// before.
 const DRAIN_EVERY: u32 = 1_000;
 
-/// The evidence of one probe's run, and what it heard so far; by itself nothing but time stamps, whose periods are all that is known.
+/// The evidence of one probe's run, and what it heard so far; by itself nothing but time stamps, whose
+/// periods are all that is known.
 #[derive(Default)]
 pub(crate) struct Listening {
     operations: Operations,
@@ -65,7 +73,8 @@ pub(crate) struct Listening {
     candidates: Vec<Candidate>,
     /// Records that were taken out before the end of the block, and how many were lost.
     early: (Vec<Event>, u64),
-    /// Blocks that were begun, counted from the number of the round: not in every round are those of the same point recorded.
+    /// Blocks that were begun, counted from the number of the round: not in every round are those of the same
+    /// point recorded.
     begun: u64,
     /// No records are written: this block is none of those that are recorded.
     paused: bool,
@@ -106,8 +115,9 @@ struct Heard {
 }
 
 thread_local! {
-    /// The tracepoints that the probe before this one used on this thread, switched off. The kernel takes a second to forget them
-    /// (25 times two grace periods), and next to nothing to open them again before it begins to.
+    /// The tracepoints that the probe before this one used on this thread, switched off. The kernel takes a
+    /// second to forget them (25 times two grace periods), and next to nothing to open them again before it
+    /// begins to.
     static KEPT: RefCell<Option<Evidence>> = const { RefCell::new(None) };
 }
 
@@ -124,8 +134,9 @@ impl Listening {
     /// On the thread that measures.
     pub(crate) fn of_this_thread(env: &Env, operations: Operations) -> Self {
         let clock = &env.clock;
-        // Closed when that of this probe is open, or beside it where it needs no tracepoints: a switch takes 3.5 % longer while one of its own is in
-        // use. In that second there are some 200 interrupts of a microsecond or two more, as the kernel changes its code.
+        // Closed when that of this probe is open, or beside it where it needs no tracepoints: a switch takes
+        // 3.5 % longer while one of its own is in use. In that second there are some 200 interrupts of a
+        // microsecond or two more, as the kernel changes its code.
         let _last = KEPT.take().filter(|_| operations.are_traced());
         let mut listening = Self::default();
         if operations == Operations::Unwatched
@@ -136,7 +147,8 @@ impl Listening {
         }
         let cpu = is_pinned_to(env.home_cpu).then_some(env.home_cpu);
         let wanted = Wanted {
-            // A device's answer is an interrupt, deferred work, a wake-up and two switches: six records of a fifth of a microsecond each.
+            // A device's answer is an interrupt, deferred work, a wake-up and two switches: six records of a
+            // fifth of a microsecond each.
             highest: match operations {
                 Operations::SystemCalls => Level::Rseq,
                 Operations::Disk => Level::PerfRecords,
@@ -165,7 +177,8 @@ impl Listening {
         self.evidence.is_some()
     }
 
-    /// Whether a record is judged better when all blocks of the probe are known: where slow operations are few and periods explain them.
+    /// Whether a record is judged better when all blocks of the probe are known: where slow operations are
+    /// few and periods explain them.
     pub(crate) fn needs_all_blocks(&self) -> bool {
         matches!(self.operations, Operations::UserSpace | Operations::Faults)
     }
@@ -189,7 +202,8 @@ impl Listening {
         self.evidence.as_mut().map(Evidence::flag)
     }
 
-    /// Before the first operation of a block that waits, for this other thread of the process if there is one.
+    /// Before the first operation of a block that waits, for this other thread of the process if there is
+    /// one.
     pub(crate) fn begin_to_wait(&mut self, clock: &Clock, partner: Option<u32>) {
         if self.partner.as_ref().map(|(tid, _)| *tid) != partner {
             self.partner = partner.map(|tid| (tid, RunDelay::of_thread(tid)));
@@ -362,7 +376,8 @@ impl Listening {
         self.evidence.as_ref().map_or(Level::TimeStamps, Evidence::level)
     }
 
-    /// Writes into each tail sample what caused it, as far as that is known, and sums up those of the blocks that count.
+    /// Writes into each tail sample what caused it, as far as that is known, and sums up those of the blocks
+    /// that count.
     pub(crate) fn judge(&mut self, clock: &Clock, blocks: &mut [BlockData], threshold_ns: f64) -> Judged {
         let threshold_ns = slow::settle(blocks, threshold_ns);
         let causes = if blocks.iter().any(|block| block.waits) {
@@ -414,7 +429,8 @@ impl Listening {
                         _ => sum(&|cause| cause == Cause::Waiting),
                     };
                     if mark.note.under_way {
-                        // One delay can hold back all that are under way; the thread did not wait longer than this for any of them.
+                        // One delay can hold back all that are under way; the thread did not wait longer than
+                        // this for any of them.
                         together_ns += waiting_ns.min(most_ns).min(LONG_WAIT_NS);
                     } else {
                         alone_ns += waiting_ns;
@@ -502,7 +518,8 @@ impl Interrupts {
     }
 }
 
-/// Whether a slow operation of this block was an operation that was kept from being fast: not one of a mode that is slow.
+/// Whether a slow operation of this block was an operation that was kept from being fast: not one of a mode
+/// that is slow.
 fn may_be_judged(block: &BlockData) -> bool {
     let slow = block.tail.len() as u64 + block.tail_dropped;
     !block.listened.is_empty() && !block.waits && slow * USUAL <= block.ops

@@ -1,11 +1,13 @@
-//! Child processes that measure: an allocator preloaded, a library or a limit that the measuring process must not have.
+//! Child processes that measure: an allocator preloaded, a library or a limit that the measuring process must
+//! not have.
 //!
 //! ```text
 //! Child::ask ──a JSON line──► standard input of the child ──► serve_child ──► its program
 //!            ◄──a JSON line── standard output              ◄──
 //! ```
-//! The child inherits the CPU that its parent is pinned to and ends when its standard input does. Lines of its standard output that
-//! are no answer are passed over: a runtime may print what it likes before the first one.
+//! The child inherits the CPU that its parent is pinned to and ends when its standard input does. Lines of
+//! its standard output that are no answer are passed over: a runtime may print what it likes before the first
+//! one.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -41,8 +43,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `command` (see [`Env::child`](crate::Env::child)) with the program's name as its last argument and more environment variables.
-    /// Fails when the system refuses the process.
+    /// Starts `command` (see [`Env::child`](crate::Env::child)) with the program's name as its last argument
+    /// and more environment variables. Fails when the system refuses the process.
     pub fn start(command: &[OsString], program: &str, environment: &[(&str, OsString)]) -> Result<Self> {
         let refused =
             |source| ProbeError::System { what: format!("starting a process for {program}"), source };
@@ -79,7 +81,8 @@ impl Child {
         let _ = self.process.kill();
     }
 
-    /// Asks and waits for the answer. Errors: what the child says went wrong, or that it ended, with its status.
+    /// Asks and waits for the answer. Errors: what the child says went wrong, or that it ended, with its
+    /// status.
     pub fn ask<Q: Serialize, A: DeserializeOwned>(&mut self, request: &Q) -> Result<A> {
         let unreadable =
             |error: serde_json::Error| ProbeError::Other(format!("the measuring child: {error}"));
@@ -137,7 +140,8 @@ impl Drop for Child {
     }
 }
 
-/// The child's side: answers requests from `input` on `output` until there are none. Fails when a pipe fails; the parent is gone then.
+/// The child's side: answers requests from `input` on `output` until there are none. Fails when a pipe fails;
+/// the parent is gone then.
 pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
     input: impl BufRead,
     output: &mut dyn Write,

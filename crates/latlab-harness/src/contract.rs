@@ -1,4 +1,5 @@
-//! What a probe is: one file says what it measures, how, and how it proves its work. What calls it is in `erased`.
+//! What a probe is: one file says what it measures, how, and how it proves its work. What calls it is in
+//! `erased`.
 
 use latlab_record::{Absence, Check, Header, Point, Record, Settings, StoppedBy, Unit, Work};
 use schemars::JsonSchema;
@@ -72,7 +73,8 @@ pub struct Spec {
     pub touches: Touches,
     /// Whether it saturates a resource that other programs share (left out by `--gentle`).
     pub saturates: bool,
-    /// What its single operations do by themselves: what may be watched beside them to find the causes of the slow ones.
+    /// What its single operations do by themselves: what may be watched beside them to find the causes of the
+    /// slow ones.
     #[serde(skip)]
     pub operations: Operations,
 }
@@ -91,7 +93,8 @@ impl Spec {
 }
 
 impl Spec {
-    /// What most probes have in common: times of operations that need nothing, saturate nothing and cannot be watched one by one.
+    /// What most probes have in common: times of operations that need nothing, saturate nothing and cannot be
+    /// watched one by one.
     pub const USUAL: Self = Self {
         id: "",
         tier: Tier::Memory,
@@ -185,8 +188,9 @@ pub struct Plan<P> {
     pub memory_bytes: u64,
     /// Most CPUs that it keeps busy at once.
     pub cpus: u32,
-    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, before
-    /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
+    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe
+    /// of a run asks for is laid out once, before the first of them and in time of its own, and announced
+    /// apart from what points write. On a slow disk it may be smaller: a session looks at its size.
     pub test_file_bytes: u64,
 }
 
@@ -235,7 +239,8 @@ impl<P> Plan<P> {
     }
 }
 
-/// A point as its probe says it: a type whose fields, as `serde` writes them, are fields of the record's [`Point`].
+/// A point as its probe says it: a type whose fields, as
+/// `serde` writes them, are fields of the record's [`Point`].
 pub trait PointFields: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     /// As records have it.
     ///
@@ -277,7 +282,8 @@ impl<P: Probe> Figure<P> {
 pub trait Probe: Sized + Sync + 'static {
     /// What tells its points apart.
     type Point: PointFields;
-    /// What the blocks of one point have shown: counted by them, judged by the proof, kept by the harness for each point apart.
+    /// What the blocks of one point have shown: counted by them, judged by the proof, kept by the harness for
+    /// each point apart.
     type Evidence: Default;
     /// What is kept with a point's record, as its findings; [`Nothing`] where that is nothing.
     type Details: Serialize + DeserializeOwned + JsonSchema;
@@ -289,32 +295,35 @@ pub trait Probe: Sized + Sync + 'static {
     /// Its description.
     const SPEC: Spec;
 
-    /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no record.
+    /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no
+    /// record.
     fn wanted(&self, _settings: &Settings) -> bool {
         true
     }
 
-    /// Its seconds, where these settings make its work take other times than usual: a server far away. `None`: as the registry says.
+    /// Its seconds, where these settings make its work take other times than usual: a server far away.
+    /// `None`: as the registry says.
     fn share(&self, _settings: &Settings) -> Option<Share> {
         None
     }
 
-    /// Whether these settings make its work take so much longer than usual that it is given the time that the chosen probes leave over of the
-    /// profile's: with a path between client and server each transfer waits for its round trips.
+    /// Whether these settings make its work take so much longer than usual that it is given the time that the
+    /// chosen probes leave over of the profile's: with a path between client and server each transfer waits
+    /// for its round trips.
     fn takes_the_rest(&self, _settings: &Settings) -> bool {
         false
     }
 
-    /// Whether it can run here, and what it would like to measure. What walks no [`MemorySource::Simulated`](crate::MemorySource) says that it cannot
-    /// run there.
+    /// Whether it can run here, and what it would like to measure. What walks no
+    /// [`MemorySource::Simulated`](crate::MemorySource) says that it cannot run there.
     fn plan(&self, env: &Env) -> Plan<Self::Point>;
 
     /// Takes what a group of points needs. Dropping the session gives everything back.
     /// Fails when the system refuses a resource; the points of the group are then recorded as failed.
     fn open<'env>(&'env self, env: &'env Env, group: &[Self::Point]) -> Result<Self::Session<'env>>;
 
-    /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes around it. They are asked for after each
-    /// round; those that are known already are not measured twice.
+    /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes
+    /// around it. They are asked for after each round; those that are known already are not measured twice.
     fn refine(&self, _env: &Env, _figures: &[Figure<Self>]) -> Vec<Planned<Self::Point>> {
         Vec::new()
     }
@@ -324,8 +333,9 @@ pub trait Probe: Sized + Sync + 'static {
         None
     }
 
-    /// What follows from the figures of all points together. It looks at nothing else: a run may be concluded from on another machine, years later.
-    /// What a conclusion needs to know of this one is in the header or in the details of a point.
+    /// What follows from the figures of all points together. It looks at nothing else: a run may be concluded
+    /// from on another machine, years later. What a conclusion needs to know of this one is in the header or
+    /// in the details of a point.
     fn conclude(&self, _header: &Header, _figures: &[Figure<Self>]) -> Option<Self::Findings> {
         None
     }
@@ -339,11 +349,13 @@ pub trait Session<P: Probe> {
         Ok(())
     }
 
-    /// Takes one block of samples at the point that was selected, with the evidence of its blocks so far. Fails when the work failed.
+    /// Takes one block of samples at the point that was selected, with the evidence of its blocks so far.
+    /// Fails when the work failed.
     fn block(&mut self, point: &P::Point, evidence: &mut P::Evidence, block: &mut Block) -> Result<()>;
 
-    /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
-    /// the evidence keeps by block and tells as a detail leaves them out too ([`crate::without`]).
+    /// Before the proof of a point: which of its blocks, by their place among them, are left out of its
+    /// figure because something disturbed them. What the evidence keeps by block and tells as a detail leaves
+    /// them out too ([`crate::without`]).
     fn leave_out(&mut self, _evidence: &mut P::Evidence, _blocks: &[usize]) {}
 
     /// The proof that the work of a point was done, after its last block.
@@ -354,7 +366,8 @@ pub trait Session<P: Probe> {
         details
     }
 
-    /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
+    /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files
+    /// that will be removed.
     fn closing_s(&self) -> f64 {
         0.0
     }

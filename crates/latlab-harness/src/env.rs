@@ -53,15 +53,16 @@ pub struct Env {
     pub memory: MemorySource,
     /// Absent when the core runs without one (tests of the core).
     pub interpreter: Option<Box<dyn Interpreter>>,
-    /// The command that starts a [`Child`](crate::Child), to which the child program's name is appended. Absent when the core
-    /// runs alone (tests give their own).
+    /// The command that starts a [`Child`](crate::Child), to which the child program's name is appended.
+    /// Absent when the core runs alone (tests give their own).
     pub child: Option<Vec<OsString>>,
     /// The disk that storage probes measure; opened by the first that asks.
     pub disk: Disk,
-    /// Folder in which the user's Python packages lie (the one that holds `NumPy`), for programs that import them.
+    /// Folder in which the user's Python packages lie (the one that holds `NumPy`), for programs that import
+    /// them.
     pub packages: Option<PathBuf>,
-    /// Every wait for a thread or process that others may keep from its CPU is this many times as long as in a run, where it is 1: tests,
-    /// which ask for no figure, outwait a busy machine.
+    /// Every wait for a thread or process that others may keep from its CPU is this many times as long as in
+    /// a run, where it is 1: tests, which ask for no figure, outwait a busy machine.
     pub patience: u32,
 }
 
@@ -71,8 +72,8 @@ impl Env {
         if self.settings.profile == Profile::Quick { in_quick } else { Rank::Headline }
     }
 
-    /// CPUs whose threads may help this one to populate memory, three at most: they share the page faults. None on a machine of several
-    /// NUMA nodes, where pages land near the CPU that touches them first.
+    /// CPUs whose threads may help this one to populate memory, three at most: they share the page faults.
+    /// None on a machine of several NUMA nodes, where pages land near the CPU that touches them first.
     pub fn populating_cpus(&self) -> Vec<u32> {
         if self.machine.numa.len() > 1 {
             return Vec::new();
@@ -80,7 +81,8 @@ impl Env {
         self.cpus.iter().copied().filter(|cpu| *cpu != self.home_cpu).take(3).collect()
     }
 
-    /// The run's own CPU, and another one that is not said to be the same core's second thread; the same one twice where there is no other.
+    /// The run's own CPU, and another one that is not said to be the same core's second thread; the same one
+    /// twice where there is no other.
     pub fn two_cores(&self) -> [u32; 2] {
         let home = self.home_cpu;
         let same_core = |cpu: u32| {
@@ -91,8 +93,9 @@ impl Env {
         [home, others().find(|cpu| !same_core(*cpu)).or_else(|| others().next()).unwrap_or(home)]
     }
 
-    /// A seed for one use, different for each `salt` and each round, and the same again for the same run seed: a round that read the places of the
-    /// one before it would find them in a cache of the disk, and would share its luck with a random order.
+    /// A seed for one use, different for each `salt` and each round, and the same again for the same run
+    /// seed: a round that read the places of the one before it would find them in a cache of the disk, and
+    /// would share its luck with a random order.
     pub fn seed(&self, salt: u64) -> u64 {
         mixed(seed(&self.settings, salt).wrapping_add(u64::from(self.round)))
     }
@@ -104,8 +107,9 @@ pub fn seed(settings: &Settings, salt: u64) -> u64 {
     mixed(settings.seed.wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
-/// The CPUs that a run with these settings may measure on, ascending. What the user names and may not be used is left out: a thread that is sent
-/// there stays where it is, beside another one, and both halve each other's figures.
+/// The CPUs that a run with these settings may measure on, ascending. What the user names and may not be used
+/// is left out: a thread that is sent there stays where it is, beside another one, and both halve each
+/// other's figures.
 pub fn usable_cpus(machine: &Machine, settings: &Settings) -> Vec<u32> {
     let mut cpus = machine.limits.allowed_cpus.clone();
     if cpus.is_empty() {

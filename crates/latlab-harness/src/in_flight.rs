@@ -4,13 +4,14 @@
 //! closed   submit ──────────────► done        the next one is submitted when one is done: depth operations, always
 //! open     due ──(late)─► submit ► done        due times are drawn before, and nothing moves them: response = done - due
 //! ```
-//! A loop that waits for its answers before it asks again asks less while the disk stalls, and its quantiles hide the stall (coordinated
-//! omission: the p99 of the same 14,000 requests a second was 123 us asked that way and 741 us asked in time). So in an open loop
-//! the latency of a request begins when it was *due*, also when the limit of operations under way held it back.
+//! A loop that waits for its answers before it asks again asks less while the disk stalls, and its quantiles
+//! hide the stall (coordinated omission: the p99 of the same 14,000 requests a second was 123 us asked that
+//! way and 741 us asked in time). So in an open loop the latency of a request begins when it was *due*, also
+//! when the limit of operations under way held it back.
 //!
-//! A block must not hide a stall either: one that ended with its last due time would leave out whoever came in the rest of it. So an open loop goes
-//! on asking until all that it was to do are done, and those who were due by then count as well (as regenerative simulation cuts a queue's
-//! time into cycles where nobody waits).
+//! A block must not hide a stall either: one that ended with its last due time would leave out whoever came
+//! in the rest of it. So an open loop goes on asking until all that it was to do are done, and those who were
+//! due by then count as well (as regenerative simulation cuts a queue's time into cycles where nobody waits).
 
 use std::time::Duration;
 
@@ -34,10 +35,11 @@ pub enum Wait {
     AtMostNs(f64),
 }
 
-/// Something that works on several operations at once: a disk behind `io_uring`, a pool of threads, a simulated one.
+/// Something that works on several operations at once: a disk behind `io_uring`, a pool of threads, a
+/// simulated one.
 pub trait Queue {
-    /// Hands an operation over; `token` is below the depth and not under way. What it does is for the queue to choose: the next
-    /// offset, the next request. Fails when it cannot be handed over.
+    /// Hands an operation over; `token` is below the depth and not under way. What it does is for the queue
+    /// to choose: the next offset, the next request. Fails when it cannot be handed over.
     fn submit(&mut self, token: u32) -> Result<(), ProbeError>;
 
     /// Calls `done` with the token of each operation that has completed. Fails when an operation failed.
@@ -61,7 +63,8 @@ pub enum Arrivals {
 /// When a block of operations ends: at the first of the two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Operations. An open loop does those besides that are due before all of these are done: a block that ends in a stall goes through it.
+    /// Operations. An open loop does those besides that are due before all of these are done: a block that
+    /// ends in a stall goes through it.
     pub operations: u64,
     /// Time in which operations are begun, ns; those under way are waited for.
     pub begin_within_ns: f64,
@@ -74,18 +77,21 @@ pub struct Flight {
     pub operations: u64,
     /// From the first submission (or due time) to the last completion, ns.
     pub elapsed_ns: f64,
-    /// Sum of all times from submission to completion, ns: over `elapsed_ns` it is the depth that was achieved (Little's law).
+    /// Sum of all times from submission to completion, ns: over `elapsed_ns` it is the depth that was
+    /// achieved (Little's law).
     pub under_way_ns: f64,
     /// Times from submission to completion: what the device needed, without the wait for its turn.
     pub service: Histogram,
     /// Operations that were due but had to wait because the depth was reached.
     pub held_back: u64,
-    /// Operations that were handed over more than 50 us after they were due although there was room and nothing was just being handed over: this thread slept
-    /// too long or lost its CPU. They are no samples, unless there are no others in the block.
+    /// Operations that were handed over more than 50 us after they were due although there was room and
+    /// nothing was just being handed over: this thread slept too long or lost its CPU. They are no samples,
+    /// unless there are no others in the block.
     pub late: u64,
     /// From the begin to the last due time of an open loop, ns.
     pub due_ns: f64,
-    /// Operations of a closed loop that ended while the depth was kept, and for how long it was kept, ns. Filling and draining would lower the rate of a short block.
+    /// Operations of a closed loop that ended while the depth was kept, and for how long it was kept, ns.
+    /// Filling and draining would lower the rate of a short block.
     pub kept_operations: u64,
     /// See [`Self::kept_operations`].
     pub kept_ns: f64,
@@ -100,7 +106,8 @@ impl Flight {
         self.operations as f64 * 1e9 / self.elapsed_ns.max(1.0)
     }
 
-    /// Mean number of operations that were under way, by Little's law: the rate times the mean time under way.
+    /// Mean number of operations that were under way, by Little's law: the rate times the mean time under
+    /// way.
     pub fn achieved_depth(&self) -> f64 {
         self.rate_per_s() / 1e9 * self.under_way_ns / self.operations.max(1) as f64
     }
@@ -125,8 +132,8 @@ impl Flight {
 }
 
 impl Block<'_> {
-    /// Keeps up to `depth` operations under way and records the time of each: from submission in a closed loop, from the due time in an open
-    /// one. The block counts as one whose thread waits.
+    /// Keeps up to `depth` operations under way and records the time of each: from submission in a closed
+    /// loop, from the due time in an open one. The block counts as one whose thread waits.
     pub fn in_flight<Q: Queue>(
         &mut self,
         queue: &mut Q,
@@ -239,9 +246,10 @@ impl Tail {
     }
 }
 
-/// While the depth was kept: the submission that reached it first, and the end of the last wait before which it was reached; each with its
-/// ticks and the operations that had ended. Whoever was under way when the time was over is counted with all of its time: leaving it out would leave out the
-/// slow ones, which are the likeliest to be under way just then.
+/// While the depth was kept: the submission that reached it first, and the end of the last wait before which
+/// it was reached; each with its ticks and the operations that had ended. Whoever was under way when the time
+/// was over is counted with all of its time: leaving it out would leave out the slow ones, which are the
+/// likeliest to be under way just then.
 #[derive(Default)]
 struct Kept {
     first: Option<(u64, u64)>,
@@ -311,8 +319,8 @@ impl Samples {
     }
 }
 
-/// How to wait where the next operation is due in so long. A thread that sleeps to the end would come late: the last stretch is spun, as
-/// where nothing is under way.
+/// How to wait where the next operation is due in so long. A thread that sleeps to the end would come late:
+/// the last stretch is spun, as where nothing is under way.
 fn wait_at_most(clock: &Clock, left_ns: f64) -> Wait {
     if matches!(clock.source, Source::Simulated(_)) {
         return if left_ns > 0.0 { Wait::AtMostNs(left_ns) } else { Wait::No };
@@ -344,7 +352,8 @@ fn fly<T: TimeSource, Q: Queue>(
     let mut kept = Kept::default();
     // Whoever was due before this had no place.
     let (mut full_until, mut last_due) = (begin, begin);
-    // Who is due after this and waits while others are handed over waits for the queue: that is no fault of this thread's.
+    // Who is due after this and waits while others are handed over waits for the queue: that is no fault of
+    // this thread's.
     let mut woke = begin;
     let late_ticks = clock.ticks(LATE_NS);
     let mut coming =
@@ -449,10 +458,12 @@ fn note_those(block: &mut Block, ended: &mut [Candidate], alone: bool, waited_ns
     }
 }
 
-/// A request handed over later than this is named: several times what handing one over takes (10 us on a virtual disk), ns.
+/// A request handed over later than this is named: several times what handing one over takes (10 us on a
+/// virtual disk), ns.
 const LATE_NS: f64 = 50_000.0;
 
-/// A sleeping thread is woken up to 60 us late (the kernel's timer slack and the way out of idle): the last stretch is spun.
+/// A sleeping thread is woken up to 60 us late (the kernel's timer slack and the way out of idle): the last
+/// stretch is spun.
 const SPIN_NS: f64 = 120_000.0;
 
 fn idle_until<T: TimeSource>(clock: &Clock, time: &T, due: u64) {

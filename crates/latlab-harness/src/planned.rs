@@ -21,7 +21,8 @@ pub struct Planned<P = Point> {
     pub priority: u8,
     /// Estimated seconds to select it, before the first real visit tells.
     pub setup_s: f64,
-    /// Estimated seconds that the first selection takes beyond that, for what later ones find: files that are written or brought into memory.
+    /// Estimated seconds that the first selection takes beyond that, for what later ones find: files that are
+    /// written or brought into memory.
     pub first_s: f64,
     /// Estimated seconds for one block.
     pub block_s: f64,
@@ -29,7 +30,8 @@ pub struct Planned<P = Point> {
     pub laid_out_bytes: u64,
     /// Bytes that each of its blocks writes to files.
     pub written_bytes: u64,
-    /// Blocks of one round at most. For work of which each block uses something up, as bytes that may be written.
+    /// Blocks of one round at most. For work of which each block uses something up, as bytes that may be
+    /// written.
     pub most_blocks: usize,
     /// Blocks of one round at least: for work that is about how things go on, not about one median.
     pub least_blocks: usize,
@@ -76,7 +78,8 @@ impl<P> Planned<P> {
         }
     }
 
-    /// Blocks of a round before which it has no record; other points do not get more of theirs until all have so many.
+    /// Blocks of a round before which it has no record; other points do not get more of theirs until all have
+    /// so many.
     pub fn least_blocks(&self) -> usize {
         let own = match self.rank {
             Rank::Headline | Rank::Curve | Rank::Detail => 1,

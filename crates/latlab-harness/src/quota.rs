@@ -13,8 +13,8 @@ impl Share {
     }
 }
 
-/// Seconds of a run that are not measuring: starting the worker, describing the machine, calibrating the clock,
-/// choosing the CPU, rendering the report.
+/// Seconds of a run that are not measuring: starting the worker, describing the machine, calibrating the
+/// clock, choosing the CPU, rendering the report.
 const AROUND_S: [f64; 3] = [2.0, 2.5, 4.0];
 
 /// Wall seconds of a run of all probes.
@@ -46,8 +46,8 @@ pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
     whole(seconds(settings) / pass_s.max(f64::MIN_POSITIVE)).max(1)
 }
 
-/// Seconds for each selected probe. A budget is split in the profile's proportions; what one probe leaves over
-/// goes to those after it, because the scheduler works with the running sum as deadlines.
+/// Seconds for each selected probe. A budget is split in the profile's proportions; what one probe leaves
+/// over goes to those after it, because the scheduler works with the running sum as deadlines.
 pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
     let own: Vec<f64> = shares.iter().map(|share| share.of(settings.profile)).collect();
     match settings.budget_s {
@@ -63,11 +63,12 @@ pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
 
 /// Seconds that are still needed when the last probe has ended: reading the run back, the table, the report.
 const AFTER_S: [f64; 3] = [1.2, 2.0, 3.0];
-/// Seconds until the measuring process looks at its clock for the first time: the command's own start and that process's.
+/// Seconds until the measuring process looks at its clock for the first time: the command's own start and
+/// that process's.
 const BEFORE_S: f64 = 0.4;
 
-/// Seconds of a run that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did not need is
-/// measured with.
+/// Seconds of a run that are left for measuring, when the measuring process has spent `spent_s` on getting
+/// ready: what the start did not need is measured with.
 pub fn left_to_measure(settings: &Settings, spent_s: f64) -> f64 {
     let whole_s = seconds(settings);
     (whole_s - BEFORE_S - spent_s - Share(AFTER_S).of(settings.profile)).max(whole_s / 2.0)

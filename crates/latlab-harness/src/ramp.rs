@@ -1,8 +1,9 @@
 //! The core's frequency before a block that never waits for memory.
 //!
-//! A core that waits for memory is clocked down, and takes a while to come back: after 6 ms of a chase through RAM one machine ran at
-//! 3.6 GHz for 2 to 4 ms before it returned to 4.1. A first-level latency measured in between is 14 % too long for a
-//! program that works in its caches. So the core is kept busy until it has come back, or does not.
+//! A core that waits for memory is clocked down, and takes a while to come back: after 6 ms of a chase
+//! through RAM one machine ran at 3.6 GHz for 2 to 4 ms before it returned to 4.1. A first-level latency
+//! measured in between is 14 % too long for a program that works in its caches. So the core is kept busy
+//! until it has come back, or does not.
 
 use latlab_clock::{Clock, core_frequency_now};
 
@@ -18,7 +19,8 @@ pub(crate) struct Ramp {
 }
 
 impl Ramp {
-    /// Keeps the core busy until it is as fast as it was before, at most 6 ms. Nothing where frequencies are unknown.
+    /// Keeps the core busy until it is as fast as it was before, at most 6 ms. Nothing where frequencies are
+    /// unknown.
     pub(crate) fn settle(&mut self, clock: &Clock) {
         self.settle_by(|| clock.now_ns(), || core_frequency_now(clock));
     }
@@ -44,7 +46,8 @@ mod tests {
 
     use super::*;
 
-    /// Settles a core that is slow for `slow_ns` of simulated time, each clock read taking 40 us; returns how long that took.
+    /// Settles a core that is slow for `slow_ns` of simulated time, each clock read taking 40 us; returns how
+    /// long that took.
     fn settling(ramp: &mut Ramp, slow_ns: f64) -> f64 {
         let time = Cell::new(0.0);
         ramp.settle_by(

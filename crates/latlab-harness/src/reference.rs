@@ -17,7 +17,8 @@ pub trait Reference {
     /// One reading; a few milliseconds. `None` when there is no reference here.
     fn read(&mut self) -> Option<ReferenceReading>;
 
-    /// All readings of this run so far, with their times on the run's clock, ns: what a later probe is judged by. Empty where it does not remember.
+    /// All readings of this run so far, with their times on the run's clock, ns: what a later probe is judged
+    /// by. Empty where it does not remember.
     fn earlier(&self) -> Vec<(f64, ReferenceReading)> {
         Vec::new()
     }
@@ -47,8 +48,8 @@ pub(crate) struct Drift {
 }
 
 impl Drift {
-    /// Goes on from what earlier probes met: a neighbour who is there for the whole of a short probe is noticed too, and a probe that begins right
-    /// after another one needs no reading of its own for that.
+    /// Goes on from what earlier probes met: a neighbour who is there for the whole of a short probe is
+    /// noticed too, and a probe that begins right after another one needs no reading of its own for that.
     pub(crate) fn after(earlier: Vec<(f64, ReferenceReading)>) -> Self {
         let mut drift = Self::default();
         for (at_ns, reading) in earlier {
@@ -67,8 +68,9 @@ impl Drift {
         }
     }
 
-    /// The lower quartile, the second quietest at least: what is usual in the quieter part of the run. The quietest of many readings is a
-    /// lucky moment that would condemn all others on a machine whose shared cache is never still.
+    /// The lower quartile, the second quietest at least: what is usual in the quieter part of the run. The
+    /// quietest of many readings is a lucky moment that would condemn all others on a machine whose shared
+    /// cache is never still.
     fn quiet(sorted: &[f64]) -> Option<f64> {
         let index = (sorted.len() / 4).max(usize::from(sorted.len() > 2));
         sorted.get(index).copied()
@@ -83,8 +85,8 @@ impl Drift {
         self.readings.last().is_some_and(|(_, reading)| self.moved(reading, true))
     }
 
-    /// Whether the reading before or after this span of time had drifted. Work that stays in the private caches
-    /// does not care for the shared one.
+    /// Whether the reading before or after this span of time had drifted. Work that stays in the private
+    /// caches does not care for the shared one.
     pub(crate) fn disturbs(&self, from_ns: f64, to_ns: f64, leaves_private: bool) -> bool {
         let after = self.readings.partition_point(|(at_ns, _)| *at_ns < to_ns);
         let before = self.readings.partition_point(|(at_ns, _)| *at_ns <= from_ns);

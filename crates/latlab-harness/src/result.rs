@@ -48,7 +48,8 @@ impl PointResult {
         }
     }
 
-    /// What a figure or a line of one round says of its point, without its rounds. `None` of what has no figure, and of what is derived.
+    /// What a figure or a line of one round says of its point, without its rounds. `None` of what has no
+    /// figure, and of what is derived.
     pub fn of(record: &Record) -> Option<Self> {
         let summary = record.summary.as_ref()?;
         Some(Self {
@@ -102,7 +103,8 @@ impl PointResult {
     }
 }
 
-/// Core cycles of the median operation, from each block's own frequency: of the undisturbed blocks where there are any.
+/// Core cycles of the median operation, from each block's own frequency: of the undisturbed blocks where
+/// there are any.
 fn cycles(blocks: &[BlockSummary]) -> Option<f64> {
     let all = blocks.iter().all(|block| block.disturbed);
     let cycles = blocks

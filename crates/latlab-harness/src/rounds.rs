@@ -5,9 +5,10 @@
 //! made of points       ratio of two figures that share few rounds ──► their intervals, squares of half widths added on the logarithm
 //! of different rounds
 //! ```
-//! What is made anew from each round keeps what its points share there: a slow round is slow in both terms of a ratio, and no part of its
-//! range (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, compare systems within an execution for the same reason). Where
-//! terms come from different rounds nothing is shared, and relative variances add (JCGM 100:2008, the GUM, 5.1.6 for products of powers).
+//! What is made anew from each round keeps what its points share there: a slow round is slow in both terms of
+//! a ratio, and no part of its range (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM
+//! 2013, compare systems within an execution for the same reason). Where terms come from different rounds
+//! nothing is shared, and relative variances add (JCGM 100:2008, the GUM, 5.1.6 for products of powers).
 
 use std::collections::BTreeMap;
 
@@ -51,8 +52,9 @@ impl<'a, F: OfRounds> Rounds<'a, F> {
         Self { figures, alone: alone.into_values().collect() }
     }
 
-    /// One quantity for each of these kin: its value is the function of the figures, its range that of the function of each round alone. `None` of a
-    /// round that lacks points which the function needs leaves that round out.
+    /// One quantity for each of these kin: its value is the function of the figures, its range that of the
+    /// function of each round alone. `None` of a round that lacks points which the function needs leaves that
+    /// round out.
     pub fn estimates<T>(&self, kin: &[T], of: impl Fn(&T, &[F]) -> Option<f64>) -> Vec<Option<Estimate>> {
         let mut known = Vec::new();
         let values: Vec<Option<f64>> = kin
@@ -97,7 +99,8 @@ pub fn ratio(over: &PointResult, under: &PointResult) -> Estimate {
     ratios(&[[over, under]])[0]
 }
 
-/// A product or quotient of quantities from different rounds, given its value; without a range where one of them has none.
+/// A product or quotient of quantities from different rounds, given its value; without a range where one of
+/// them has none.
 pub fn product(value: f64, of: &[Estimate]) -> Estimate {
     let squares: Option<f64> = of
         .iter()
@@ -110,8 +113,8 @@ pub fn product(value: f64, of: &[Estimate]) -> Estimate {
     Estimate::within(value, factors)
 }
 
-/// What a function of two points was in the rounds that have both; empty where those are less than most of one's: the other's other
-/// rounds would have no say.
+/// What a function of two points was in the rounds that have both; empty where those are less than most of
+/// one's: the other's other rounds would have no say.
 fn shared(one: &PointResult, other: &PointResult, of: impl Fn(f64, f64) -> f64) -> ByCpu {
     let both: Vec<(u32, f64)> = one
         .rounds

@@ -27,7 +27,8 @@ pub struct BlockData {
     pub(crate) delay_at_most_ns: Option<f64>,
     /// What was recorded while it waited.
     pub(crate) records: Records,
-    /// Times between two operations that something else took: they say when something periodic fell due, and are no samples.
+    /// Times between two operations that something else took: they say when something periodic fell due, and
+    /// are no samples.
     pub(crate) gaps: Vec<Sample>,
     /// Slow operations for which there was no room.
     pub tail_dropped: u64,
@@ -140,8 +141,8 @@ pub fn without<T>(kept: &mut Vec<T>, blocks: &[usize]) {
     kept.retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
 }
 
-/// A quantile of single operations. A bucket stands for its middle, which lies beyond the extremes when they share the
-/// bucket; a quantile never does.
+/// A quantile of single operations. A bucket stands for its middle, which lies beyond the extremes when they
+/// share the bucket; a quantile never does.
 pub(crate) fn quantile_of(histogram: &Histogram, occupied: &[(f64, u64)], q: f64) -> f64 {
     let value = stats::weighted::quantile_counts(occupied, q);
     match (histogram.min_ns(), histogram.max_ns()) {

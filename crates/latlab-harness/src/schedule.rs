@@ -6,9 +6,9 @@
 //!           what cannot get them in the time left is given up, last of the list first
 //! wanted    passes over all points until each has the blocks that its rank wants, or the time is up
 //! ```
-//! Passes interleave the points, so a slow second of the machine falls on all of them alike. A reference is read
-//! about once a second; blocks beside a reading that had drifted are marked, and a point whose blocks all were gets one more.
-//! What a figure's rounds agree on is judged where they are folded, not here.
+//! Passes interleave the points, so a slow second of the machine falls on all of them alike. A reference is
+//! read about once a second; blocks beside a reading that had drifted are marked, and a point whose blocks
+//! all were gets one more. What a figure's rounds agree on is judged where they are folded, not here.
 
 use latlab_clock::Source;
 use latlab_observe::{Observer, is_pinned_to};
@@ -50,7 +50,8 @@ pub struct Progress {
 
 /// Takes what the scheduler has to say.
 pub trait Sink {
-    /// A point is about to be visited, which writes at most so many bytes; if the process dies now, it was this one.
+    /// A point is about to be visited, which writes at most so many bytes; if the process dies now, it was
+    /// this one.
     fn begin(&mut self, probe: &'static str, point: &Point, most_bytes: u64);
     /// A visit ended.
     fn progress(&mut self, progress: &Progress);
@@ -67,7 +68,8 @@ pub struct Outcome {
     pub cancelled: bool,
     /// Blocks that were marked as disturbed.
     pub disturbed_blocks: u64,
-    /// What the probe would like to measure besides in the rounds to come, given what it found: sizes around a knee.
+    /// What the probe would like to measure besides in the rounds to come, given what it found: sizes around
+    /// a knee.
     pub further: Vec<Planned>,
 }
 
@@ -248,8 +250,8 @@ fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) 
     Record::not_reached(&like, missed, planned)
 }
 
-/// One block of each point in turn, in one session, with its number of samples and its proof: for tests of a probe's work, which
-/// ask for no figure.
+/// One block of each point in turn, in one session, with its number of samples and its proof: for tests of a
+/// probe's work, which ask for no figure.
 ///
 /// # Panics
 /// When the probe cannot do one of the points.
@@ -452,12 +454,13 @@ impl Run<'_> {
         }
     }
 
-    /// Hands over what has all of its blocks, at once: what was measured survives a crash. What is judged better with the blocks of all is handed
-    /// over with the last of them.
+    /// Hands over what has all of its blocks, at once: what was measured survives a crash. What is judged
+    /// better with the blocks of all is handed over with the last of them.
     fn close_what_is_enough(&mut self, session: &mut dyn AnySession, states: &mut [PointState]) {
         let mut enough = complete(states);
         if self.has_blocks_after_the_reference(enough.iter().map(|index| &states[*index])) {
-            // A record cannot be called back: who came after the last reading must be noticed before it is handed over.
+            // A record cannot be called back: who came after the last reading must be noticed before it is
+            // handed over.
             self.read_reference(true);
             self.mark_disturbed(states);
             enough = complete(states);
@@ -538,9 +541,9 @@ impl Run<'_> {
 
 /// Whether the thread was kept from its CPU for so long that the block's windows are about that.
 ///
-/// Single operations are never judged by it: there a preempted operation is the tail, which is asked for. Nor is a workers'
-/// block, or one whose work is to wait: this thread is off its CPU while others work. A session that watches those
-/// others says itself when one of them was kept from its CPU.
+/// Single operations are never judged by it: there a preempted operation is the tail, which is asked for. Nor
+/// is a workers' block, or one whose work is to wait: this thread is off its CPU while others work. A session
+/// that watches those others says itself when one of them was kept from its CPU.
 fn lost_its_cpu(block: &BlockData) -> bool {
     if block.partner_disturbed {
         return true;

@@ -29,7 +29,8 @@ pub struct SimulatedMemory {
 const PAGE_BYTES: [u64; 2] = [4 << 10, 2 << 20];
 
 impl SimulatedMemory {
-    /// Latency of one dependent load in a walk over `lines` lines that lie on `pages` pages, `huge` or not, ns.
+    /// Latency of one dependent load in a walk over `lines` lines that lie on `pages` pages, `huge` or not,
+    /// ns.
     pub fn latency_ns(&self, lines: u64, pages_4k: u64, huge: bool) -> f64 {
         let bytes = lines * 64;
         let level = self

@@ -1,11 +1,13 @@
-//! The slow single operations of a block: which are kept with their times, and what was noted right after each.
+//! The slow single operations of a block: which are kept with their times, and what was noted right after
+//! each.
 
 use latlab_clock::Clock;
 use latlab_stats::count::index;
 
 use crate::samples::{BlockData, Candidate};
 
-/// Operations of a block that waits for which there is room until its slowest are known; of more, only those over the threshold are kept.
+/// Operations of a block that waits for which there is room until its slowest are known; of more, only those
+/// over the threshold are kept.
 pub(crate) const CANDIDATES: usize = 8_192;
 /// Of a block, so many of the slowest keep their times in any case, ...
 const LEAST_KEPT: usize = 64;
@@ -20,7 +22,8 @@ const MOST_TAIL_SHARE: f64 = 0.1;
 /// When more than one operation in so many is over the threshold, that is no tail.
 pub(crate) const USUAL: u64 = 20;
 
-/// After a wait of this length it is asked how much of it this thread was ready without a CPU: 0.7 us in which nothing is handed over.
+/// After a wait of this length it is asked how much of it this thread was ready without a CPU: 0.7 us in
+/// which nothing is handed over.
 pub(crate) const LONG_WAIT_NS: f64 = 100_000.0;
 
 /// Keeps the slowest of the candidates: those over the threshold, and in any case some dozens.
@@ -51,7 +54,8 @@ fn most_kept(ops: u64) -> usize {
     index(ops as f64 * KEPT_SHARE).max(LEAST_KEPT)
 }
 
-/// Leaves out what is usual: a block of twenty or more in which more than one in twenty is over the threshold keeps its slowest only.
+/// Leaves out what is usual: a block of twenty or more in which more than one in twenty is over the threshold
+/// keeps its slowest only.
 pub(crate) fn leave_out_the_usual(data: &mut BlockData) {
     let most = most_kept(data.ops).min(usize::try_from(data.ops / USUAL).unwrap_or(usize::MAX));
     if most == 0
@@ -77,7 +81,8 @@ fn prune(data: &mut BlockData, wanted: impl Fn(f64) -> bool) {
     data.marks.retain(|_| marks.next().copied().unwrap_or(false));
 }
 
-/// The threshold of a record whose blocks kept their slowest operations, each down to another length; leaves out what is faster.
+/// The threshold of a record whose blocks kept their slowest operations, each down to another length; leaves
+/// out what is faster.
 pub(crate) fn settle(blocks: &mut [BlockData], threshold_ns: f64) -> f64 {
     let complete_ns = blocks.iter().map(|block| block.kept_over_ns).fold(0.0, f64::max);
     let mut times: Vec<f64> = blocks

@@ -2,8 +2,8 @@
 
 use latlab_clock::{Clock, HardwareClock, OsClock, Source, TimeSource};
 
-/// Takes time stamps in ticks of the run's clock, on any thread. Counters of different CPUs are in step wherever the clock
-/// is used at all: [`Clock::open`] refuses a counter that is not invariant.
+/// Takes time stamps in ticks of the run's clock, on any thread. Counters of different CPUs are in step
+/// wherever the clock is used at all: [`Clock::open`] refuses a counter that is not invariant.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamps(Kind);
 

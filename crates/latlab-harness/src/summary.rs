@@ -15,11 +15,13 @@ const LEVEL: f64 = 0.95;
 /// Name in the summary, quantile.
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
-/// Quantiles on either side of the median that say whether it lies between two kinds of operations, and how far these are apart then. A cold file that is read in
-/// order is such a case where about half of its blocks had been read ahead.
+/// Quantiles on either side of the median that say whether it lies between two kinds of operations, and how
+/// far these are apart then. A cold file that is read in order is such a case where about half of its blocks
+/// had been read ahead.
 const BESIDE_MEDIAN: [f64; 2] = [0.4, 0.6];
 const KINDS_APART: f64 = 3.0;
-const BETWEEN_MODES: &str = "between_modes: two of five operations took less than a third of what two others took, so the median may be of either kind";
+const BETWEEN_MODES: &str = "between_modes: two of five operations took less than a third of what two \
+    others took, so the median may be of either kind";
 
 /// Everything known about a point when its record is made.
 pub(crate) struct Measured<'a> {
@@ -108,7 +110,8 @@ pub(crate) fn record(measured: Measured) -> Record {
     }
 }
 
-/// Whether the median lies between two kinds of operations: then a small shift of their shares makes it another figure.
+/// Whether the median lies between two kinds of operations: then a small shift of their shares makes it
+/// another figure.
 fn is_between_modes(histogram: &Histogram) -> bool {
     let occupied = histogram.occupied();
     let [below, above] = BESIDE_MEDIAN.map(|q| quantile_of(histogram, &occupied, q));
@@ -159,7 +162,8 @@ fn of_values(blocks: &[&BlockData]) -> Summary {
     with_quantiles(summary, sorted.len() as u64, |q| stats::quantile(&sorted, q))
 }
 
-/// Each quantile for which there are samples enough. The median of few samples is still the best single figure.
+/// Each quantile for which there are samples enough. The median of few samples is still the best single
+/// figure.
 fn with_quantiles(mut summary: Summary, samples: u64, of: impl Fn(f64) -> f64) -> Summary {
     for (name, q) in QUANTILES {
         let enough = samples >= stats::min_samples(q, LEVEL) || name == QUANTILES[0].0;

@@ -81,7 +81,8 @@ impl StartLine {
 
 impl Workers {
     /// Starts one member on each of `cpus`. `make` runs on the member's thread after it was pinned, so that
-    /// memory that it touches first is near its CPU. Fails when a thread cannot be started or a member's `make` fails.
+    /// memory that it touches first is near its CPU. Fails when a thread cannot be started or a member's
+    /// `make` fails.
     pub fn start<K, M>(clock: &Clock, cpus: &[u32], make: M) -> Result<Self, WorkersError>
     where
         K: Batch + 'static,

@@ -35,7 +35,8 @@ pub struct Mitigation {
 }
 
 /// Options that change the cost of system calls, switches, interrupts, idling, pages or clocks
-/// (kernel-parameters.txt of the Linux documentation; `deferred_init` and `nested_pvm` are guest kernels' own).
+/// (kernel-parameters.txt of the Linux documentation; `deferred_init` and `nested_pvm` are guest kernels'
+/// own).
 const MATTER: &str = "\
     amd_iommu amd_pstate audit clocksource cpufreq.default_governor cpuidle.governor cpuidle.off \
     cpuidle_haltpoll.force debug_pagealloc default_hugepagesz deferred_init gather_data_sampling \
@@ -65,7 +66,8 @@ pub(crate) fn read(root: &Root, notes: &mut Notes) -> Boot {
     Boot { options, mitigations }
 }
 
-/// The options of a kernel command line that matter here. What stands after a lone `--` belongs to the first program.
+/// The options of a kernel command line that matter here. What stands after a lone `--` belongs to the first
+/// program.
 pub(crate) fn options(command_line: &str) -> Vec<BootOption> {
     words(command_line)
         .into_iter()

@@ -17,8 +17,8 @@ pub struct Cache {
     pub level: u8,
     /// What it holds.
     pub kind: CacheKind,
-    /// Size of one instance, as the CPU or the hypervisor says it. What a program gets may be far less: a shared cache
-    /// is shared with CPUs that a guest does not see.
+    /// Size of one instance, as the CPU or the hypervisor says it. What a program gets may be far less: a
+    /// shared cache is shared with CPUs that a guest does not see.
     pub size_bytes: u64,
     /// Bytes in a line.
     pub line_bytes: Option<u32>,
@@ -60,8 +60,8 @@ pub enum CacheSource {
     Sysctl,
 }
 
-/// The cross-check of CPUID and sysfs. On x86 the kernel's figures come from CPUID too, so agreement rules out a
-/// misreading, not a hypervisor's fiction.
+/// The cross-check of CPUID and sysfs. On x86 the kernel's figures come from CPUID too, so agreement rules
+/// out a misreading, not a hypervisor's fiction.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheAgreement {
     /// How many caches both sources list.
@@ -83,7 +83,8 @@ pub(crate) fn read(
     cross_check(listed, said, registers.is_some_and(Registers::is_hybrid))
 }
 
-/// The caches of the answering core: leaf `8000_001Dh` where the CPU has topology extensions (AMD, Hygon), else 4.
+/// The caches of the answering core: leaf `8000_001Dh` where the CPU has topology extensions (AMD, Hygon),
+/// else 4.
 pub(crate) fn from_cpuid(registers: &Registers) -> Vec<Cache> {
     registers.cache_geometry().map_while(one_of_cpuid).collect()
 }
@@ -112,8 +113,8 @@ fn one_of_cpuid([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
     })
 }
 
-/// Joins both lists. CPUID answers for one core only, so on a hybrid CPU a cache of the other kind of core is no
-/// difference.
+/// Joins both lists. CPUID answers for one core only, so on a hybrid CPU a cache of the other kind of core is
+/// no difference.
 pub(crate) fn cross_check(
     mut listed: Vec<Cache>,
     said: Vec<Cache>,
@@ -262,7 +263,8 @@ mod tests {
         assert_eq!(checked(1024, 1024), (CacheSource::SysfsAndCpuid, 1, String::new()));
         let (source, _, difference) = checked(32_768, 16_384);
         assert_eq!(source, CacheSource::Sysfs);
-        let wanted = "CPUID lists L3 of 16384 KiB (16 ways, lines of 64 bytes), sysfs L3 of 32768 KiB (16 ways, lines of 64 bytes)";
+        let wanted = "CPUID lists L3 of 16384 KiB (16 ways, lines of 64 bytes), sysfs L3 of 32768 KiB (16 \
+            ways, lines of 64 bytes)";
         assert_eq!(difference, wanted);
     }
 

@@ -1,4 +1,5 @@
-//! What the kernel is asked directly, apart from files; separate so that a captured tree can stand for a machine.
+//! What the kernel is asked directly, apart from files; separate so that a captured tree can stand for a
+//! machine.
 
 use std::path::{Path, PathBuf};
 

@@ -16,13 +16,15 @@ pub struct Cgroup {
     pub version: Option<CgroupVersion>,
     /// CPU time a second of wall time, in CPUs; `None` = no quota.
     pub cpu_quota: Option<f64>,
-    /// The period in which the quota is dealt out, microseconds: a process that used it up stands still for the rest.
+    /// The period in which the quota is dealt out, microseconds: a process that used it up stands still for
+    /// the rest.
     pub cpu_period_us: Option<u64>,
     /// Hard memory limit, bytes; `None` = none.
     pub memory_limit_bytes: Option<u64>,
     /// Memory above which the kernel throttles and reclaims (version 2, `memory.high`), bytes; `None` = none.
     pub memory_high_bytes: Option<u64>,
-    /// What is left under the strictest limit, file cache that can be dropped counted as free, bytes; `None` = no limit.
+    /// What is left under the strictest limit, file cache that can be dropped counted as free, bytes; `None`
+    /// = no limit.
     pub memory_left_bytes: Option<u64>,
 }
 
@@ -122,7 +124,8 @@ impl Hierarchy {
                 if v2 { number == "0" } else { controllers.split(',').any(|name| name == controller) };
             wanted.then_some(path)
         })?;
-        // In a container without a namespace of its own, the path is the host's and the mount shows a part of it.
+        // In a container without a namespace of its own, the path is the host's and the mount shows a part of
+        // it.
         let below = if mount.root == "/" {
             own
         } else {

@@ -22,26 +22,34 @@ use crate::text;
 use crate::tlb;
 use crate::virt::{self, Virtualisation};
 
-/// What `powershell.exe -NoProfile -NonInteractive -Command` is given. It reads only, needs no administrator, and leaves
-/// out serial numbers.
+/// What `powershell.exe -NoProfile -NonInteractive -Command` is given. It reads only, needs no administrator,
+/// and leaves out serial numbers.
 pub const WINDOWS_QUERY: &str = "\
 [Console]::OutputEncoding = [Text.Encoding]::UTF8; $ErrorActionPreference = 'SilentlyContinue'; \
 [pscustomobject]@{ \
-processor = @(Get-CimInstance Win32_Processor | Select-Object Name, Manufacturer, Architecture, NumberOfCores, \
+processor = @(Get-CimInstance Win32_Processor | Select-Object Name, Manufacturer, Architecture, \
+NumberOfCores, \
 NumberOfLogicalProcessors, NumberOfEnabledCore, MaxClockSpeed, HypervisorPresent); \
-computer = @(Get-CimInstance Win32_ComputerSystem | Select-Object Name, Manufacturer, Model, HypervisorPresent, \
+computer = @(Get-CimInstance Win32_ComputerSystem | Select-Object Name, Manufacturer, Model, \
+HypervisorPresent, \
 TotalPhysicalMemory, NumberOfLogicalProcessors); \
-system = @(Get-CimInstance Win32_OperatingSystem | Select-Object Caption, Version, BuildNumber, OSArchitecture, \
+system = @(Get-CimInstance Win32_OperatingSystem | Select-Object Caption, Version, BuildNumber, \
+OSArchitecture, \
 TotalVisibleMemorySize, FreePhysicalMemory, FreeVirtualMemory); \
 pagefile = @(Get-CimInstance Win32_PageFileUsage | Select-Object AllocatedBaseSize, CurrentUsage); \
 battery = @(Get-CimInstance Win32_Battery | Select-Object BatteryStatus); \
-plan = @(Get-CimInstance -Namespace root/cimv2/power Win32_PowerPlan | Where-Object IsActive | Select-Object ElementName); \
-disk = @(Get-CimInstance Win32_DiskDrive | Select-Object Index, Model, Size, BytesPerSector, MediaType, InterfaceType); \
-physical = @(Get-CimInstance -Namespace root/Microsoft/Windows/Storage MSFT_PhysicalDisk | Select-Object DeviceId, \
+plan = @(Get-CimInstance -Namespace root/cimv2/power Win32_PowerPlan | Where-Object IsActive | \
+Select-Object ElementName); \
+disk = @(Get-CimInstance Win32_DiskDrive | Select-Object Index, Model, Size, BytesPerSector, MediaType, \
+InterfaceType); \
+physical = @(Get-CimInstance -Namespace root/Microsoft/Windows/Storage MSFT_PhysicalDisk | Select-Object \
+DeviceId, \
 MediaType, PhysicalSectorSize, LogicalSectorSize); \
-volume = @(Get-CimInstance Win32_LogicalDisk | Select-Object DeviceID, DriveType, FileSystem, Size, FreeSpace, \
+volume = @(Get-CimInstance Win32_LogicalDisk | Select-Object DeviceID, DriveType, FileSystem, Size, \
+FreeSpace, \
 ProviderName); \
-partition = @(Get-CimInstance -Namespace root/Microsoft/Windows/Storage MSFT_Partition | Where-Object DriveLetter | \
+partition = @(Get-CimInstance -Namespace root/Microsoft/Windows/Storage MSFT_Partition | Where-Object \
+DriveLetter | \
 Select-Object @{n='DriveLetter';e={[string]$_.DriveLetter}}, DiskNumber) \
 } | ConvertTo-Json -Depth 4 -Compress";
 
@@ -49,8 +57,8 @@ Select-Object @{n='DriveLetter';e={[string]$_.DriveLetter}}, DiskNumber) \
 struct Answer(Map<String, Value>);
 
 impl Answer {
-    /// Those of one class: a list, one object alone (as PowerShell writes a list of one), or nothing. Entries that are no objects are left out;
-    /// a property of another form is unknown.
+    /// Those of one class: a list, one object alone (as PowerShell writes a list of one), or nothing. Entries
+    /// that are no objects are left out; a property of another form is unknown.
     fn all(&self, class: &str) -> impl Iterator<Item = &Value> + Clone {
         let rows = match self.0.get(class) {
             Some(Value::Array(rows)) => rows.as_slice(),
@@ -74,7 +82,8 @@ fn said(object: &Value, property: &str) -> Option<String> {
     text::said(object[property].as_str()?)
 }
 
-/// Describes a Windows machine from the JSON of [`WINDOWS_QUERY`], and what `calls` says besides. Never fails.
+/// Describes a Windows machine from the JSON of [`WINDOWS_QUERY`], and what `calls` says besides. Never
+/// fails.
 pub fn describe_windows(json: &str, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     // PowerShell may begin with a byte order mark.

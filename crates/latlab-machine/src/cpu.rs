@@ -19,8 +19,8 @@ pub struct Cpu {
     pub vendor: Option<String>,
     /// Name that the CPU, or the hypervisor, gives.
     pub model_name: Option<String>,
-    /// `Zen 5`, `Neoverse N1`. Only where it is certain: `None` if features contradict the model number, or if it is a
-    /// hypervisor's word alone.
+    /// `Zen 5`, `Neoverse N1`. Only where it is certain: `None` if features contradict the model number, or
+    /// if it is a hypervisor's word alone.
     pub microarchitecture: Option<String>,
     /// x86: display family.
     pub family: Option<u32>,

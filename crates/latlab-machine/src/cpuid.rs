@@ -1,7 +1,7 @@
 //! CPUID answers as data, and what they mean. Pure: a dump from another machine is read as this one's.
 //!
-//! Sources: Intel SDM volume 2A (CPUID), AMD APM volume 3 appendix E, and the hypervisors' interface documents for
-//! leaf `4000_0000h`.
+//! Sources: Intel SDM volume 2A (CPUID), AMD APM volume 3 appendix E, and the hypervisors' interface
+//! documents for leaf `4000_0000h`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,8 @@ const HYPERVISOR: u32 = 0x4000_0000;
 const EXTENDED: u32 = 0x8000_0000;
 
 impl Registers {
-    /// Of this CPU; of a CPU with cores of several kinds, the core that happened to answer. `None` on architectures without CPUID.
+    /// Of this CPU; of a CPU with cores of several kinds, the core that happened to answer. `None` on
+    /// architectures without CPUID.
     pub(crate) fn of_this_cpu() -> Option<Self> {
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         {
@@ -72,7 +73,8 @@ impl Registers {
         Self(answers)
     }
 
-    /// Reads a dump: one answer a line, `leaf subleaf eax ebx ecx edx` in hexadecimal; other lines are skipped.
+    /// Reads a dump: one answer a line, `leaf subleaf eax ebx ecx edx` in hexadecimal; other lines are
+    /// skipped.
     pub fn parse(dump: &str) -> Self {
         let answer = |line: &str| {
             let mut numbers = line.split_whitespace().map(|word| u32::from_str_radix(word, 16).ok());
@@ -139,15 +141,15 @@ impl Registers {
         [HYPERVISOR, HYPERVISOR + 0x100].into_iter().filter_map(signature).collect()
     }
 
-    /// Whether this is the system that created the other virtual machines under Hyper-V, such as Windows itself with
-    /// memory integrity on (leaf `4000_0003h`, EBX bit 0, `CreatePartitions`).
+    /// Whether this is the system that created the other virtual machines under Hyper-V, such as Windows
+    /// itself with memory integrity on (leaf `4000_0003h`, EBX bit 0, `CreatePartitions`).
     pub(crate) fn is_hyperv_root(&self) -> bool {
         self.hypervisor_signatures().first().is_some_and(|s| s == "Microsoft Hv")
             && self.bit((HYPERVISOR + 3, 0, EBX, 0))
     }
 
-    /// Features among those that this tool or its readers ask for, named as Linux names them. Vector extensions that
-    /// the system has not enabled (no OSXSAVE) are left out.
+    /// Features among those that this tool or its readers ask for, named as Linux names them. Vector
+    /// extensions that the system has not enabled (no OSXSAVE) are left out.
     pub(crate) fn features(&self) -> Vec<String> {
         let enabled = self.bit((1, 0, ECX, 27));
         let vector = |name: &str| name.starts_with("avx") || name.starts_with("amx");
@@ -180,8 +182,8 @@ const EDX: usize = 3;
 /// Leaf, subleaf, register and bit.
 type Place = (u32, u32, usize, u32);
 
-/// Features that matter to measuring (vector widths, time stamps, cache control, page sizes), named as Linux names them, and where CPUID
-/// tells of them: of some only the kernel does.
+/// Features that matter to measuring (vector widths, time stamps, cache control, page sizes), named as Linux
+/// names them, and where CPUID tells of them: of some only the kernel does.
 const FEATURES: &[(&str, Option<Place>)] = &[
     ("sse4_2", Some((1, 0, ECX, 20))),
     ("avx", Some((1, 0, ECX, 28))),

@@ -20,8 +20,8 @@ pub struct Disk {
     pub model: Option<String>,
     /// Size, bytes.
     pub size_bytes: Option<u64>,
-    /// The kernel's rotational flag. Not to be believed: virtual disks on flash say `true`, RAID controllers with spinning
-    /// disks say `false`. Measure instead.
+    /// The kernel's rotational flag. Not to be believed: virtual disks on flash say
+    /// `true`, RAID controllers with spinning disks say `false`. Measure instead.
     pub rotational_flag: Option<bool>,
     /// Whether it can be taken out.
     pub removable: Option<bool>,
@@ -39,8 +39,8 @@ pub struct Disk {
     pub optimal_io_bytes: Option<u64>,
     /// Largest request that the kernel sends, bytes.
     pub max_request_bytes: Option<u64>,
-    /// The link that it hangs on, in the kernel's words: `SATA 6.0 Gbps`, `PCIe 16.0 GT/s PCIe x4`, `USB 5000 Mbit/s`. `None` where there is none to
-    /// be read: virtual disks have none.
+    /// The link that it hangs on, in the kernel's words: `SATA 6.0 Gbps`, `PCIe 16.0 GT/s PCIe x4`,
+    /// `USB 5000 Mbit/s`. `None` where there is none to be read: virtual disks have none.
     pub link: Option<String>,
     /// Most bytes a second that the link carries after its own coding; no figure of the disk can be higher.
     pub link_bytes_per_s: Option<u64>,
@@ -48,7 +48,8 @@ pub struct Disk {
     pub read_ahead_bytes: Option<u64>,
     /// Requests that may wait.
     pub queue_requests: Option<u32>,
-    /// CPUs to which the kernel routes its interrupts, or those of the disks that it is made of; empty when unknown.
+    /// CPUs to which the kernel routes its interrupts, or those of the disks that it is made of; empty when
+    /// unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupt_cpus: Vec<u32>,
     /// Partitions.

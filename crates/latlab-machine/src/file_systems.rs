@@ -94,7 +94,8 @@ pub(crate) fn read(
         notes.say("file_systems", "no mount of a file system that holds data is listed");
     }
 
-    // The mount's number is exact where the kernel tells it (5.8); the path is right unless mounts changed since.
+    // The mount's number is exact where the kernel tells it (5.8); the path is right unless mounts changed
+    // since.
     let by_number = |path: &Path| {
         let id = (calls.mount_id)(path)?;
         kept.iter().position(|mount| mount.id == id)

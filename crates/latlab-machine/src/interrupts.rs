@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use crate::root::Root;
 use crate::text;
 
-/// A device has vectors that hardly ever come (its settings changed, its administration queue): fewer than one in so many of its interrupts.
+/// A device has vectors that hardly ever come (its settings changed, its administration queue): fewer than
+/// one in so many of its interrupts.
 const RARE: u64 = 100;
 /// Folders between a block device and the function of the bus that interrupts: SCSI has five.
 const MOST_UP: usize = 8;
@@ -20,7 +21,8 @@ impl Interrupts {
         Self::of(&root.text("/proc/interrupts").unwrap_or_default())
     }
 
-    /// `36:  0  2538349  PCI-MSIX-0000:00:02.0  1-edge  virtio1-req.0`, below a line with a word for each CPU.
+    /// `36:  0  2538349  PCI-MSIX-0000:00:02.0  1-edge  virtio1-req.0`, below a line with a word for each
+    /// CPU.
     fn of(table: &str) -> Self {
         let mut lines = table.lines();
         let cpus = lines.next().unwrap_or_default().split_whitespace().count();
@@ -33,7 +35,8 @@ impl Interrupts {
         Self(counts.collect())
     }
 
-    /// The CPUs to which the kernel routes the interrupts of a block device, or of those that it is made of; ascending. Empty when unknown.
+    /// The CPUs to which the kernel routes the interrupts of a block device, or of those that it is made of;
+    /// ascending. Empty when unknown.
     pub(crate) fn cpus(&self, root: &Root, folder: &str) -> Vec<u32> {
         let numbers = numbers(root, folder, MOST_DOWN);
         let count = |number: &u32| self.0.get(number).copied().unwrap_or(0);

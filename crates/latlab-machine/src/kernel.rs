@@ -89,7 +89,8 @@ fn option<'a>(config: &'a str, name: &str) -> Option<&'a str> {
     config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The model in force: as debugfs shows it, else by the build line, the boot option and the configuration's default.
+/// The model in force: as debugfs shows it, else by the build line, the boot option and the configuration's
+/// default.
 pub(crate) fn preemption(
     now: Option<&str>,
     build_line: &str,

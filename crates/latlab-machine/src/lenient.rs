@@ -8,8 +8,8 @@ use crate::machine::Machine;
 /// No machine has a longer list; further entries of one that cannot be read are not looked at.
 const LONGEST_LIST: usize = 1_000;
 
-/// What is missing or of a form that this version does not know counts as unknown, in a list without its entry; further fields are ignored.
-/// Errors: it is no JSON.
+/// What is missing or of a form that this version does not know counts as unknown, in a list without its
+/// entry; further fields are ignored. Errors: it is no JSON.
 pub fn as_far_as_known<'de, D: Deserializer<'de>>(from: D) -> Result<Machine, D::Error> {
     let given = Value::deserialize(from)?;
     if let Ok(machine) = Machine::deserialize(&given) {

@@ -1,7 +1,8 @@
 //! What this computer is, as far as it can be known without changing anything and without privileges.
 //!
-//! [`describe`] reads it. What could not be read is `None`, and [`Machine::unknown`] says why: nothing here is guessed. Each topic has its file with its types and its parsers, which are pure
-//! functions of text; the files named after an operating system only collect that text.
+//! [`describe`] reads it. What could not be read is `None`, and [`Machine::unknown`] says why: nothing here
+//! is guessed. Each topic has its file with its types and its parsers, which are pure functions of text; the
+//! files named after an operating system only collect that text.
 
 mod boot;
 mod cache;
@@ -74,9 +75,9 @@ pub use virt::{Container, Virtualisation};
 
 /// Describes this computer, and the file system of `dir`. Never fails and changes nothing.
 ///
-/// Takes a few milliseconds on Linux. On Windows and macOS it runs the system's own query program, which takes
-/// longer (bounded by 30 s). File systems over a network or in user space are not asked for their size unless `dir` is
-/// on one: a dead server would block for ever.
+/// Takes a few milliseconds on Linux. On Windows and macOS it runs the system's own query program, which
+/// takes longer (bounded by 30 s). File systems over a network or in user space are not asked for their size
+/// unless `dir` is on one: a dead server would block for ever.
 pub fn describe(dir: &Path) -> Machine {
     system::describe(dir)
 }

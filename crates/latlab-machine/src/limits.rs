@@ -22,8 +22,9 @@ pub struct Limits {
     pub cgroup: Option<Cgroup>,
     /// Resource limits; `None` when unknown.
     pub rlimits: Option<Rlimits>,
-    /// Memory that this process may still take, bytes: the least of what the kernel calls available, of what the control
-    /// groups leave, of address space and data limits less what is used, and of what may be committed.
+    /// Memory that this process may still take, bytes: the least of what the kernel calls available, of what
+    /// the control groups leave, of address space and data limits less what is used, and of what may be
+    /// committed.
     pub usable_memory_bytes: Option<u64>,
     /// Which of those is the least.
     pub usable_memory_bound: Option<MemoryBound>,
@@ -134,8 +135,8 @@ pub(crate) fn read(
     limits
 }
 
-/// Works out how much CPU and memory are left. `mapped` and `data` are what the process uses of the two resource
-/// limits, bytes.
+/// Works out how much CPU and memory are left. `mapped` and `data` are what the process uses of the two
+/// resource limits, bytes.
 pub(crate) fn set_usable(limits: &mut Limits, memory: &Memory, mapped: Option<u64>, data: Option<u64>) {
     let allowed = (!limits.allowed_cpus.is_empty()).then_some(limits.allowed_cpus.len() as f64);
     let cgroup = limits.cgroup.as_ref();

@@ -22,7 +22,8 @@ pub(crate) fn describe(dir: &Path) -> Machine {
 fn libc() -> Libc {
     #[cfg(target_env = "gnu")]
     let (name, version) = {
-        // SAFETY: takes nothing and returns a pointer to a constant string of the library (gnu_get_libc_version(3)).
+        // SAFETY: takes nothing and returns a pointer to a constant string of the library
+        // (gnu_get_libc_version(3)).
         let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
         ("glibc", Some(version.to_string_lossy().into_owned()))
     };

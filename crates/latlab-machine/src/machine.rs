@@ -21,7 +21,8 @@ use crate::virt::Virtualisation;
 
 /// Everything known about the computer, the kernel, and what this process may use of them.
 ///
-/// Fields marked `private` in the schema name the host, its user or their files; exports for sharing leave them out.
+/// Fields marked `private` in the schema name the host, its user or their files; exports for sharing leave
+/// them out.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// The operating system.
@@ -30,12 +31,13 @@ pub struct Machine {
     pub boot: Boot,
     /// The processor.
     pub cpu: Cpu,
-    /// Data, instruction and unified caches, smallest level first; CPUs of different kinds have entries of their own.
+    /// Data, instruction and unified caches, smallest level first; CPUs of different kinds have entries of
+    /// their own.
     pub caches: Vec<Cache>,
     /// Whether the two sources of `caches` say the same.
     pub cache_agreement: CacheAgreement,
-    /// Translation buffers as CPUID lists them. Informational: in a virtual machine, what translations really cost
-    /// depends on the host's page sizes too.
+    /// Translation buffers as CPUID lists them. Informational: in a virtual machine, what translations really
+    /// cost depends on the host's page sizes too.
     pub tlbs: Vec<Tlb>,
     /// NUMA nodes; one on most machines, empty when unknown.
     pub numa: Vec<NumaNode>,

@@ -61,7 +61,8 @@ pub struct TransparentHugePages {
     pub shmem: Option<String>,
     /// Their size, bytes.
     pub page_bytes: Option<u64>,
-    /// Whether this process may have them at all: a parent can forbid it (`PR_SET_THP_DISABLE`), whatever `enabled` says.
+    /// Whether this process may have them at all: a parent can forbid it
+    /// (`PR_SET_THP_DISABLE`), whatever `enabled` says.
     #[serde(default)]
     pub this_process: Option<bool>,
 }

@@ -1,9 +1,9 @@
 //! Names of microarchitectures, where they are certain.
 //!
-//! A hypervisor may show any family and model. A name is given only if no feature of the CPU contradicts it (a "Rocket
-//! Lake" with AMX is none) and, in a guest, if the model name is a product's or a feature that came with that
-//! generation is there. Sources: the vendors' model tables as in Linux's `intel-family.h`, AMD's processor programming
-//! references, and Arm's MIDR part numbers.
+//! A hypervisor may show any family and model. A name is given only if no feature of the CPU contradicts it
+//! (a "Rocket Lake" with AMX is none) and, in a guest, if the model name is a product's or a feature that
+//! came with that generation is there. Sources: the vendors' model tables as in Linux's `intel-family.h`,
+//! AMD's processor programming references, and Arm's MIDR part numbers.
 
 /// A generation of x86 CPUs.
 struct Generation {
@@ -85,7 +85,8 @@ pub(crate) fn x86(identity: &Identity) -> Result<&'static str, String> {
     let has = |feature: &&&str| features.iter().any(|known| known == **feature);
     if let Some(alien) = entry.never.iter().find(has) {
         return Err(format!(
-            "family {family} model {model} is {}, which has no {alien}, but this CPU has: a hypervisor changed one of them",
+            "family {family} model {model} is {}, which has no {alien}, but this CPU has: a hypervisor \
+                changed one of them",
             entry.name
         ));
     }
@@ -96,14 +97,16 @@ pub(crate) fn x86(identity: &Identity) -> Result<&'static str, String> {
         Ok(entry.name)
     } else {
         Err(format!(
-            "family {family} model {model} would be {}, but a hypervisor may show any, and nothing confirms it",
+            "family {family} model {model} would be {}, but a hypervisor may show any, and nothing confirms \
+                it",
             entry.name
         ))
     }
 }
 
-/// "AMD EPYC 9R14" and "Xeon(R) Platinum 8488C" name a product; "Xeon(R) Processor" and "AMD EPYC" do not, nor do QEMU's
-/// "EPYC-Milan Processor" and "Xeon Processor (Skylake, IBRS)". A product's number has three digits or more.
+/// "AMD EPYC 9R14" and "Xeon(R) Platinum 8488C" name a product; "Xeon(R) Processor" and "AMD EPYC" do not,
+/// nor do QEMU's "EPYC-Milan Processor" and "Xeon Processor (Skylake, IBRS)". A product's number has three
+/// digits or more.
 fn names_a_product(model_name: &str) -> bool {
     let name = model_name.split('@').next().unwrap_or_default();
     name.as_bytes().windows(3).any(|three| three.iter().all(u8::is_ascii_digit))

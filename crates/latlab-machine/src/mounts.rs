@@ -66,8 +66,8 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The mounts that a path can still reach: one below or at a later mount's point is hidden by it, unless it is mounted on
-/// top of that one.
+/// The mounts that a path can still reach: one below or at a later mount's point is hidden by it, unless it
+/// is mounted on top of that one.
 pub(crate) fn visible(mounts: Vec<Mount>) -> Vec<Mount> {
     let stands_on = |mount: &Mount, other: u64| {
         let mut at = mount.parent;
@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn optional_fields_and_escapes_are_understood() {
         let mounts = parse(
-            "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 propagate_from:2 - ext3 /dev/root rw,errors=continue\n",
+            "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 propagate_from:2 - ext3 /dev/root \
+                rw,errors=continue\n",
         );
         assert_eq!(mounts[0].point, "/mnt 2");
         assert_eq!(

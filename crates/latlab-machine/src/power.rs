@@ -36,7 +36,13 @@ pub(crate) fn read(root: &Root, notes: &mut Notes) -> PowerSource {
         }
     }
     if source == PowerSource::Unknown {
-        notes.say("cpu.power_source", format!("{FOLDER} lists no charger and no battery in use (usual on servers, desktops and virtual machines)"));
+        notes.say(
+            "cpu.power_source",
+            format!(
+                "{FOLDER} lists no charger and no battery in use (usual on \
+            servers, desktops and virtual machines)"
+            ),
+        );
     }
     source
 }
@@ -50,7 +56,8 @@ pub(crate) fn from_pmset(text: &str) -> PowerSource {
     }
 }
 
-/// Windows: `Win32_Battery.BatteryStatus`; 1 is discharging, 4 and 5 are low and critical, the others have mains.
+/// Windows: `Win32_Battery.BatteryStatus`; 1 is discharging, 4 and 5 are low and critical, the others have
+/// mains.
 pub(crate) fn from_battery_status(status: u16) -> PowerSource {
     match status {
         1 | 4 | 5 => PowerSource::Battery,

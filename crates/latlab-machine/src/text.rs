@@ -3,7 +3,8 @@
 /// The longest string taken from a file: longer ones are cut (names and options are short; this is a guard).
 const LONGEST: usize = 512;
 
-/// Makes a foreign string safe to print: control and text-direction characters become U+FFFD, ends are trimmed.
+/// Makes a foreign string safe to print: control and text-direction characters become U+FFFD, ends are
+/// trimmed.
 pub(crate) fn clean(text: &str) -> String {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\0')
         .chars()

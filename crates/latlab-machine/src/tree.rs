@@ -8,9 +8,11 @@ use crate::notes::Notes;
 use crate::root::Root;
 use crate::{boot, cache, cpu, disks, file_systems, kernel, limits, memory, mounts, numa, os, tlb, virt};
 
-/// Describes the Linux machine whose `/proc`, `/sys` and `/etc` are below `root`, and what `calls` says besides.
+/// Describes the Linux machine whose `/proc`, `/sys` and `/etc` are below `root`, and what `calls` says
+/// besides.
 ///
-/// [`crate::describe`] calls it for the running system; tests and bug reports call it with captured trees. Never fails.
+/// [`crate::describe`] calls it for the running system; tests and bug reports call it with captured trees.
+/// Never fails.
 pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     let registers = calls.registers.as_ref();

@@ -38,7 +38,8 @@ pub struct Container {
     pub evidence: Vec<String>,
 }
 
-/// CPUID signatures (the hypervisors' own interface documents, and Linux's `arch/x86/kernel/cpu/hypervisor.c`).
+/// CPUID signatures (the hypervisors' own interface documents, and Linux's
+/// `arch/x86/kernel/cpu/hypervisor.c`).
 fn hypervisor_of(signature: &str) -> Option<&'static str> {
     Some(match signature {
         "KVMKVMKVM" | "Linux KVM Hv" => "KVM",
@@ -173,8 +174,8 @@ fn wsl(kernel_release: &str) -> Option<u8> {
     }
 }
 
-/// Container engines lay the root over an image, and mount their own name files into it. A disk image made from a
-/// container's image has neither, but still has the engine's mark.
+/// Container engines lay the root over an image, and mount their own name files into it. A disk image made
+/// from a container's image has neither, but still has the engine's mark.
 fn built_by_an_engine(mounts: &[Mount]) -> bool {
     mounts.iter().any(|mount| match mount.point.as_str() {
         "/" => matches!(mount.kind.as_str(), "overlay" | "aufs" | "fuse.fuse-overlayfs"),

@@ -1,4 +1,5 @@
-//! Whole machines from captured trees: `tests/fixtures/<name>/tree.txt` holds files as `grep -rH ''` prints them.
+//! Whole machines from captured trees: `tests/fixtures/<name>/tree.txt` holds files as `grep -rH ''` prints
+//! them.
 
 use std::fs;
 use std::io::Write;
@@ -144,9 +145,8 @@ fn a_cache_that_two_sources_size_differently_is_reported() {
     assert_eq!(machine.cache_agreement.compared, 4);
     assert_eq!(
         machine.cache_agreement.differences,
-        [
-            "CPUID lists L3 of 32768 KiB (16 ways, lines of 64 bytes), sysfs L3 of 16384 KiB (16 ways, lines of 64 bytes)"
-        ]
+        ["CPUID lists L3 of 32768 KiB (16 ways, lines of 64 bytes), sysfs L3 of 16384 KiB (16 ways, \
+                lines of 64 bytes)"]
     );
     assert_eq!(machine.caches.last().map(|cache| cache.source), Some(CacheSource::Sysfs));
 }

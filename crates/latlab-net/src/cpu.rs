@@ -13,8 +13,8 @@ pub(crate) fn keep_to(cpus: &[u32]) -> Result<(), NetError> {
     sched_setaffinity(None, &only).map_err(|error| what()(error))
 }
 
-/// Keeps it on these, from the one on that is its own by this number. Threads that start where their parent is take the system tenths of a second
-/// to spread: four streams carried half of what they did later.
+/// Keeps it on these, from the one on that is its own by this number. Threads that start where their parent
+/// is take the system tenths of a second to spread: four streams carried half of what they did later.
 pub(crate) fn seat(cpus: &[u32], number: usize) -> Result<(), NetError> {
     if let [_, _, ..] = cpus {
         keep_to(&[cpus[number % cpus.len()]])?;
@@ -37,7 +37,8 @@ fn only(cpus: &[u32]) -> Option<CpuSet> {
     Some(set)
 }
 
-/// Switches so far: those that the thread asked for by going to sleep and, unless only they are wanted, those forced on it.
+/// Switches so far: those that the thread asked for by going to sleep and, unless only they are wanted, those
+/// forced on it.
 pub(crate) fn switches(asked_for_only: bool) -> Option<u64> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a rusage of ours, which the call fills when it returns 0.

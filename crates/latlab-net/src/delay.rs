@@ -1,14 +1,16 @@
-//! A path with a known round trip and rate between two network namespaces of our own: distance, on one machine.
+//! A path with a known round trip and rate between two network namespaces of our own: distance, on one
+//! machine.
 //!
 //! ```text
 //! keep ─► client namespace ══ netem, or else the delay line ══ server namespace
 //!              ▲                                                     ▲
 //!            enter                                                 enter        (children, before they start a thread)
 //! ```
-//! A proxy that waits is no path: it leaves out the round trips of the handshake and of slow start, seven times too fast for 1 MB over
-//! 20 ms. So the delay is put under the sockets, to every packet, in both directions. Where the kernel has netem it delays; where it has
-//! not, frames go from one `AF_PACKET` socket to another and wait in between. An ordinary user does this inside a user namespace. Everything is
-//! gone with the keeper's process: no interface, no rule and no name is left, because none was made outside.
+//! A proxy that waits is no path: it leaves out the round trips of the handshake and of slow start, seven
+//! times too fast for 1 MB over 20 ms. So the delay is put under the sockets, to every packet, in both
+//! directions. Where the kernel has netem it delays; where it has not, frames go from one `AF_PACKET` socket
+//! to another and wait in between. An ordinary user does this inside a user namespace. Everything is gone
+//! with the keeper's process: no interface, no rule and no name is left, because none was made outside.
 
 mod line;
 mod namespace;
@@ -36,7 +38,8 @@ const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// What the interface of each end is called in its namespace.
 const INTERFACE: &str = "path";
-/// How far a kernel's own delay may be off before ours is preferred; beside it, what a loopback's wake-ups cost.
+/// How far a kernel's own delay may be off before ours is preferred; beside it, what a loopback's wake-ups
+/// cost.
 const CREDIBLE: f64 = 0.03;
 const WAKE_UPS_NS: u64 = 300_000;
 
@@ -75,9 +78,9 @@ pub struct Established {
     pub why_not_better: Vec<String>,
 }
 
-/// Makes a path, tells `ready`, and keeps it until `stop` can be read or is closed at its other end. To be called in a process
-/// of its own with one thread: it moves into other namespaces and stays there.
-/// Fails when namespaces are not allowed, or a step is refused; nothing is left then.
+/// Makes a path, tells `ready`, and keeps it until `stop` can be read or is closed at its other end. To be
+/// called in a process of its own with one thread: it moves into other namespaces and stays there. Fails when
+/// namespaces are not allowed, or a step is refused; nothing is left then.
 pub fn keep(
     spec: &PathSpec,
     stop: BorrowedFd<'_>,
@@ -152,7 +155,8 @@ fn by_line(namespaces: &Namespaces) -> Result<[Wire; 2], NetError> {
     <[Wire; 2]>::try_from(wires).map_err(|_| NetError::NoNamespaces("a path has two ends".to_owned()))
 }
 
-/// Gives both ends an address each and tells them of the other, so that no round trip is spent on asking who that is.
+/// Gives both ends an address each and tells them of the other, so that no round trip is spent on asking who
+/// that is.
 fn address(namespaces: &Namespaces) -> Result<(), NetError> {
     let ends =
         [(&namespaces.client, CLIENT, SERVER, SERVER_MAC), (&namespaces.server, SERVER, CLIENT, CLIENT_MAC)];

@@ -1,4 +1,5 @@
-//! What the network probes measure against: servers, clients, and the path between them, in processes and namespaces of their own.
+//! What the network probes measure against: servers, clients, and the path between them, in processes and
+//! namespaces of their own.
 //!
 //! ```text
 //! echo   ◄── messages, answered each ── TCP, UDP, Unix sockets; timed by the caller
@@ -6,8 +7,8 @@
 //! serve  ◄── GET /bytes/N, POST /sink ── HTTP/1.1, HTTP/2, with TLS or without ── fetch
 //!                      delay: what lies between them, on one machine
 //! ```
-//! Nothing here is timed: whoever measures takes the stamps. A server never shares a thread with the client that measures it.
-//! Every wait is bounded, and nothing stays behind on any way out.
+//! Nothing here is timed: whoever measures takes the stamps. A server never shares a thread with the client
+//! that measures it. Every wait is bounded, and nothing stays behind on any way out.
 
 #[cfg(target_os = "linux")]
 mod cpu;

@@ -58,8 +58,8 @@ pub(crate) fn listen(transport: Transport, ip: IpAddr) -> Result<(Listening, Add
 }
 
 impl Listening {
-    /// Waits for somebody to connect or, without connections, to send, until `give_up` says so. `message` is the size of what is sent
-    /// without a connection.
+    /// Waits for somebody to connect or, without connections, to send, until `give_up` says so. `message` is
+    /// the size of what is sent without a connection.
     pub(crate) fn somebody(
         &self,
         give_up: &dyn Fn() -> bool,
@@ -85,7 +85,8 @@ impl Listening {
     }
 }
 
-/// Waits until there is something to accept or to read, even if it is an end; false when `give_up` says so before.
+/// Waits until there is something to accept or to read, even if it is an end; false when `give_up` says so
+/// before.
 pub(crate) fn has_come(at: &impl AsFd, give_up: &dyn Fn() -> bool) -> rustix::io::Result<bool> {
     loop {
         if give_up() {

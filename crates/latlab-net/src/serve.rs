@@ -1,11 +1,12 @@
-//! A server that costs as little as a server can: bodies are slices of one buffer, nothing is read from a disk and nothing kept.
+//! A server that costs as little as a server can: bodies are slices of one buffer, nothing is read from a
+//! disk and nothing kept.
 //!
 //! ```text
 //! accepted ─► place ─► first byte ─┬─ a TLS record ─► rustls ─┬─► hyper (HTTP/1.1 or HTTP/2) ─► guard ─► answer ─► body
 //!                                 └─ anything else ──────────┘
 //! ```
-//! One port serves all of it, so that what differs between two measurements is the protocol and not the socket. A check of the first
-//! byte (one `recv` with `MSG_PEEK` a connection) tells TLS from plain text.
+//! One port serves all of it, so that what differs between two measurements is the protocol and not the
+//! socket. A check of the first byte (one `recv` with `MSG_PEEK` a connection) tells TLS from plain text.
 
 mod answer;
 mod body;
@@ -39,8 +40,8 @@ use places::{Place, Places, counted};
 
 /// Connections that may wait in the kernel's queue.
 const QUEUE: u32 = 4096;
-/// The longest head of a request by HTTP/1, bytes, and so what a connection without one can make the server keep. Four times hyper's limit for
-/// HTTP/2.
+/// The longest head of a request by HTTP/1, bytes, and so what a connection without one can make the server
+/// keep. Four times hyper's limit for HTTP/2.
 const LONGEST_HEAD: usize = 64 << 10;
 /// When no connection can be accepted, the next attempt waits so long.
 const NEXT_ATTEMPT: Duration = Duration::from_millis(10);
@@ -83,8 +84,9 @@ pub struct Settings {
     pub enclosed: bool,
     /// Threads that serve; one where none is asked for.
     pub threads: usize,
-    /// Each answer waits so long, rounded up to milliseconds: all that is left of distance where no [path](crate::delay) can be had. It stands
-    /// for one round trip, that of the request; those of connecting and of slow start are missing.
+    /// Each answer waits so long, rounded up to milliseconds: all that is left of distance where no
+    /// [path](crate::delay) can be had. It stands for one round trip, that of the request; those of
+    /// connecting and of slow start are missing.
     pub answers_after: Duration,
 }
 
@@ -100,7 +102,8 @@ pub struct Listening {
     /// The certificate (DER), which a client on the same machine may trust.
     #[serde(skip)]
     pub certificate: Vec<u8>,
-    /// By what TCP decides how much may be under way on its connections, `cubic` or `bbr`; none where the system does not say.
+    /// By what TCP decides how much may be under way on its connections, `cubic` or `bbr`; none where the
+    /// system does not say.
     #[serde(skip)]
     pub congestion_control: Option<String>,
 }
@@ -127,7 +130,8 @@ pub struct Served {
     pub requests: u64,
     /// Requests refused for want of a right answer to the challenge.
     pub refused: u64,
-    /// Bytes of bodies that were asked for and promised; what a client that went away never read is among them.
+    /// Bytes of bodies that were asked for and promised; what a client that went away never read is among
+    /// them.
     pub sent_bytes: u64,
     /// Bytes of bodies taken in.
     pub received_bytes: u64,
@@ -144,8 +148,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts serving on threads of its own. Raises the process's limit of open files as far as it may.
-    /// Fails when the address cannot be had, or when it can be reached by others and there is no secret to ask for.
+    /// Starts serving on threads of its own. Raises the process's limit of open files as far as it may. Fails
+    /// when the address cannot be had, or when it can be reached by others and there is no secret to ask for.
     pub fn start(settings: &Settings) -> Result<Self, ServeError> {
         if let Some(secret) = &settings.secret
             && secret.len() < LEAST_SECRET_BYTES

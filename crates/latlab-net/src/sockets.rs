@@ -1,6 +1,8 @@
-//! Connected sockets, also from a process that is elsewhere: in a network namespace that this one cannot enter, because it has threads.
+//! Connected sockets, also from a process that is elsewhere: in a network namespace that this one cannot
+//! enter, because it has threads.
 //!
-//! A socket stays in the namespace in which it was made, whoever uses it. So a child goes there, connects, and hands the sockets over.
+//! A socket stays in the namespace in which it was made, whoever uses it. So a child goes there, connects,
+//! and hands the sockets over.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -72,7 +74,8 @@ fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetEr
     NetError::system(format!("connecting to {what}"))
 }
 
-/// Starts a child that gets this descriptor too, under the same number. Fails when there is no such descriptor.
+/// Starts a child that gets this descriptor too, under the same number. Fails when there is no such
+/// descriptor.
 pub fn handed_down<T>(descriptor: BorrowedFd<'_>, start: impl FnOnce() -> T) -> Result<T, NetError> {
     let refused = |error: rustix::io::Errno| NetError::system("handing a descriptor to a child")(error);
     let flags = fcntl_getfd(descriptor).map_err(refused)?;
@@ -88,7 +91,8 @@ pub(crate) fn inherited(number: RawFd) -> Result<OwnedFd, NetError> {
     if number < 0 {
         return Err(NetError::system(what)(rustix::io::Errno::BADF));
     }
-    // SAFETY: only duplicated, and only for as long as that takes; a number that is not open is refused by the system.
+    // SAFETY: only duplicated, and only for as long as that takes; a number that is not open is refused by
+    // the system.
     let parents = unsafe { BorrowedFd::borrow_raw(number) };
     parents.try_clone_to_owned().map_err(NetError::system(what))
 }

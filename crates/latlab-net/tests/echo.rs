@@ -1,4 +1,5 @@
-//! Answers that are right, and servers that do wrong: one test, because it counts the descriptors and threads of the process.
+//! Answers that are right, and servers that do wrong: one test, because it counts the descriptors and threads
+//! of the process.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,5 @@
-//! Thousands of connections that say nothing, and a client that knows the secret: one test, because it measures the memory of the process.
+//! Thousands of connections that say nothing, and a client that knows the secret: one test, because it
+//! measures the memory of the process.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

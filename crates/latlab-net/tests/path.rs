@@ -1,5 +1,5 @@
-//! A path between two processes, kept by a third. Each needs to be alone in its process, which libtest's tests are not: so this program is
-//! its own harness, and what it starts again in other roles.
+//! A path between two processes, kept by a third. Each needs to be alone in its process, which libtest's
+//! tests are not: so this program is its own harness, and what it starts again in other roles.
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -56,7 +56,8 @@ mod path {
     /// No wait of these tests takes longer, even under emulation.
     const BOUND: Duration = Duration::from_secs(30);
 
-    /// This test binary again, in another role and with one thread, as a person without rights or as whoever runs the tests.
+    /// This test binary again, in another role and with one thread, as a person without rights or as whoever
+    /// runs the tests.
     fn again(role: &str, spec: &PathSpec, ordinary: bool) -> std::process::Child {
         let binary = std::env::current_exe().expect("the test binary has a path");
         let runner = cfg!(target_arch = "aarch64")
@@ -150,7 +151,8 @@ mod path {
         (1, "it ended without a word".to_owned())
     }
 
-    /// A path's figures (nanoseconds: least round trip of the keeper's, connect, least and middle round trip by TCP, and the load), or why there are none.
+    /// A path's figures (nanoseconds: least round trip of the keeper's, connect, least and middle round trip
+    /// by TCP, and the load), or why there are none.
     fn measured(spec: &PathSpec, ordinary: bool) -> Result<(Established, [u64; 4]), String> {
         let mut keeper = again("keeper", spec, ordinary);
         let mut said = BufReader::new(keeper.stdout.take().expect("a pipe"));
@@ -183,12 +185,14 @@ mod path {
         result
     }
 
-    /// Under emulation, in a container or with a hardened kernel there may be no path: then there is a reason.
+    /// Under emulation, in a container or with a hardened kernel there may be no path: then there is a
+    /// reason.
     fn a_path_is_as_long_as_was_asked(spec: &PathSpec, least_load_ns: u64, ordinary: bool) {
         match measured(spec, ordinary) {
             Ok((path, figures)) => {
                 println!("{path:?} {figures:?}");
-                // Never shorter: that would be a shortcut around the path. How much longer is the machine's affair.
+                // Never shorter: that would be a shortcut around the path. How much longer is the machine's
+                // affair.
                 assert!(path.least_rtt_ns >= 20_000_000, "{path:?}");
                 assert!(figures.iter().all(|figure| *figure >= 20_000_000), "{figures:?}");
                 assert!(figures[3] >= least_load_ns, "{figures:?}");

@@ -1,4 +1,5 @@
-//! Streams between threads of one process: what they prove, and how they end. What goes wrong on the way is tested with the probes.
+//! Streams between threads of one process: what they prove, and how they end. What goes wrong on the way is
+//! tested with the probes.
 #![cfg(target_os = "linux")]
 
 use std::net::Ipv4Addr;

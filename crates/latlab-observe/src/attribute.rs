@@ -1,8 +1,9 @@
 //! Which event belongs to which gap, and what a gap is therefore made of. Pure: times in, causes out.
 //!
-//! Each event belongs to one sample, the one that it overlaps most; within a sample a nanosecond belongs to one cause, the one that is
-//! furthest inside (while another thread runs, its interrupts are its own). What no event covers stays unexplained, also in a gap that has a
-//! cause: the time around a handler is the price of entering and leaving it, in a virtual machine mostly the host's.
+//! Each event belongs to one sample, the one that it overlaps most; within a sample a nanosecond belongs to
+//! one cause, the one that is furthest inside (while another thread runs, its interrupts are its own). What
+//! no event covers stays unexplained, also in a gap that has a cause: the time around a handler is the price
+//! of entering and leaving it, in a virtual machine mostly the host's.
 
 use std::sync::Arc;
 
@@ -11,24 +12,27 @@ use serde::Serialize;
 use crate::cause::{Cause, Event, Proof, Sample, TICK};
 use crate::periodic::{Interference, Span, find_interference, median};
 
-/// Events and samples are stamped by two clocks that were compared; and a handler's first record is written some hundred nanoseconds
-/// after it was entered.
+/// Events and samples are stamped by two clocks that were compared; and a handler's first record is written
+/// some hundred nanoseconds after it was entered.
 const MARGIN_NS: f64 = 1_000.0;
 /// A handler that covers less of a gap is in it, but is not its cause, ...
 const LEAST_SHARE: f64 = 0.1;
-/// ... unless what it leaves uncovered is no longer than entering and leaving can take: in a virtual machine an interrupt from another CPU
-/// with a handler of 0.3 us makes a gap of 10 to 20 us.
+/// ... unless what it leaves uncovered is no longer than entering and leaving can take: in a virtual machine
+/// an interrupt from another CPU with a handler of 0.3 us makes a gap of 10 to 20 us.
 const ENTRY_NS: f64 = 25_000.0;
-/// Switches without a switch record: what the flag says is true of signals and migrations too (85 % of flagged gaps had a switch).
+/// Switches without a switch record: what the flag says is true of signals and migrations too (85 % of
+/// flagged gaps had a switch).
 const FLAG_CONFIDENCE: f64 = 0.85;
 /// Quota is enforced by taking a thread off its CPU until the next period, usually tens of milliseconds.
 const SHORTEST_THROTTLE_NS: f64 = 500_000.0;
-/// What has no times of its own, periodic interference or the interrupt flag, vouches for a gap up to so many times the usual length of its gaps; the rest of
-/// a longer one is not its work.
+/// What has no times of its own, periodic interference or the interrupt flag, vouches for a gap up to so many
+/// times the usual length of its gaps; the rest of a longer one is not its work.
 const STRETCH: f64 = 3.0;
-/// What accounts for less of a gap is not its cause: periodic gaps of 2 us claimed half of all stalls of 60 us that happened near a tick.
+/// What accounts for less of a gap is not its cause: periodic gaps of 2 us claimed half of all stalls of 60
+/// us that happened near a tick.
 const VOUCHED_SHARE: f64 = 0.5;
-/// Of a tick's gap the handler is a third or more, the rest is the way there and back: what has a record there and took less is not its cause.
+/// Of a tick's gap the handler is a third or more, the rest is the way there and back: what has a record
+/// there and took less is not its cause.
 const HANDLER_SHARE: f64 = 1.0 / 3.0;
 /// No interrupt usually takes longer: where nothing tells of switches, the median could be theirs.
 const LONGEST_USUAL_NS: f64 = 50_000.0;
@@ -61,7 +65,8 @@ pub struct Attribution {
     pub cause: Cause,
     /// What shows that cause; `None` of the unexplained.
     pub proof: Option<Proof>,
-    /// Nanoseconds that are covered by the events of any cause, or that its interference or flag accounts for.
+    /// Nanoseconds that are covered by the events of any cause, or that its interference or flag accounts
+    /// for.
     pub explained_ns: f64,
     /// How far the cause can be believed, 0 to 1.
     pub confidence: f64,
@@ -96,14 +101,16 @@ impl Attribution {
 /// What is known beside the events.
 #[derive(Clone, Debug, Default)]
 pub struct Context<'a> {
-    /// Times during which a sample would have been noticed, in order: the ticks of periodic interference are expected only there.
+    /// Times during which a sample would have been noticed, in order: the ticks of periodic interference are
+    /// expected only there.
     pub listened: &'a [Span],
     /// Whether every switch of the thread has an event, so that the rseq flag says nothing more.
     pub switches_are_recorded: bool,
     /// Local timer interrupts of this CPU while it was listened to, where the kernel counts them.
     pub timer_interrupts: Option<u64>,
-    /// Samples of this length and more without [`crate::Interruption::interrupted`] were interrupted outside this kernel, as the work itself never takes so
-    /// long, ns. `None` where it may, and where there is no such flag.
+    /// Samples of this length and more without [`crate::Interruption::interrupted`] were interrupted outside
+    /// this kernel, as the work itself never takes so long, ns. `None` where it may, and where there is no
+    /// such flag.
     pub outside_from_ns: Option<f64>,
     /// Time that the control group's quota held the process back, ns.
     pub throttled_ns: u64,
@@ -167,8 +174,8 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
     Attributed { each, periodic, events_outside }
 }
 
-/// A tick often ends in a short switch, whose record alone would name the gap: it is the tick's where the tick, as far as it takes so long, must
-/// have taken more.
+/// A tick often ends in a short switch, whose record alone would name the gap: it is the tick's where the
+/// tick, as far as it takes so long, must have taken more.
 fn name_beside_records(
     samples: &[Sample],
     each: &mut [Attribution],
@@ -203,8 +210,9 @@ fn name_by_flag(sample: &Sample, one: &mut Attribution, interrupts_ns: f64, outs
     }
 }
 
-/// Periods among the free samples. Where interrupts are flagged, every gap of periodic interference has one or none has, as it is this kernel's or comes from
-/// outside: each kind is searched alone, and what is found comes with its kind.
+/// Periods among the free samples. Where interrupts are flagged, every gap of periodic interference has one
+/// or none has, as it is this kernel's or comes from outside: each kind is searched alone, and what is found
+/// comes with its kind.
 fn interference_of(
     samples: &[Sample],
     free: &[bool],
@@ -229,20 +237,23 @@ fn interference_of(
     periodic
 }
 
-/// Median length of the gaps with an interrupt that no event names, those of periodic interference among them; 0 where there is none.
+/// Median length of the gaps with an interrupt that no event names, those of periodic interference among
+/// them; 0 where there is none.
 fn usual_interrupt(samples: &[Sample], free: &[bool]) -> f64 {
     let own = samples.iter().zip(free).filter(|(sample, free)| **free && sample.interruption.interrupted);
     median(own.map(|(sample, _)| sample.ns).collect()).map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
 }
 
-/// How much of a gap is accounted for by what usually takes so long; `None` where that is too little to be its cause.
+/// How much of a gap is accounted for by what usually takes so long; `None` where that is too little to be
+/// its cause.
 fn vouched(sample: &Sample, usual_ns: f64) -> Option<f64> {
     let vouched_ns = sample.ns.min(STRETCH * usual_ns);
     (vouched_ns >= VOUCHED_SHARE * sample.ns).then_some(vouched_ns)
 }
 
-/// What operations are made of that wait as part of their work, and may overlap: every cause with its own time in each of them, and the
-/// rest unexplained. `events` in order of time. A page fault, of which only the begin is known, takes at most until the thread next gave its CPU away.
+/// What operations are made of that wait as part of their work, and may overlap: every cause with its own
+/// time in each of them, and the rest unexplained. `events` in order of time. A page fault, of which only the
+/// begin is known, takes at most until the thread next gave its CPU away.
 pub fn split(samples: &[Sample], events: &[Event]) -> Vec<Attribution> {
     let longest_ns = events.iter().filter_map(|event| Some(event.end_ns? - event.at_ns)).fold(0.0, f64::max);
     samples
@@ -396,7 +407,8 @@ fn name_throttling(samples: &[Sample], each: &mut [Attribution], throttled_ns: u
     }
 }
 
-/// Rates of kernels' ticks (`CONFIG_HZ`): only periodic interference with one of them can be a tick. One that no interrupt here accounts for is the host's.
+/// Rates of kernels' ticks (`CONFIG_HZ`): only periodic interference with one of them can be a tick. One that
+/// no interrupt here accounts for is the host's.
 const TICKS_HZ: [f64; 10] = [100.0, 128.0, 200.0, 250.0, 256.0, 300.0, 500.0, 512.0, 1000.0, 1024.0];
 /// A tick's rate is exact but for the difference of two clocks.
 const TICK_TOLERANCE: f64 = 5e-4;
@@ -404,10 +416,12 @@ const TICK_TOLERANCE: f64 = 5e-4;
 /// What kernels are usually built with.
 const USUAL_TICKS_HZ: [f64; 3] = [100.0, 250.0, 1000.0];
 
-/// Which periodic interference is this CPU's own tick, if any is. It has a tick's rate, and its local timer's interrupts are counted, at least as many. A
-/// host's tick can have both, when programs set timers here too: the own one is then the one that accounts for most of the count, and none is
-/// where a faster usual tick would fit the count as well and was not found, unless the flag says that it is not the host's. While another thread has the CPU for half of the time the
-/// host's is often found first, so the order says nothing.
+/// Which periodic interference is this CPU's own tick, if any is. It has a tick's rate, and its local timer's
+/// interrupts are counted, at least as many. A host's tick can have both, when programs set timers here too:
+/// the own one is then the one that accounts for most of the count, and none is where a faster usual tick
+/// would fit the count as well and was not found, unless the flag says that it is not the host's. While
+/// another thread has the CPU for half of the time the host's is often found first, so the order says
+/// nothing.
 fn own_tick(periodic: &[(Interference, Option<bool>)], counted_per_s: Option<f64>) -> Option<usize> {
     let counted = counted_per_s?;
     let hz = |index: usize| periodic[index].0.hz();
@@ -459,32 +473,41 @@ fn name_interference(
                 ),
                 (Some(_), _) if is_tick(hz) && own.is_some() && interrupted.is_some() => (
                     Cause::Periodic,
-                    "the rate of a kernel's tick, but this CPU's own tick is another and these gaps have an interrupt: perhaps a timer that a program set".to_owned(),
+                    "the rate of a kernel's tick, but this CPU's own tick is another and these gaps have an \
+                        interrupt: perhaps a timer that a program set"
+                        .to_owned(),
                 ),
                 (Some(_), _) if is_tick(hz) && own.is_some() => (
                     Cause::HostTick,
-                    "the rate of a kernel's tick, and this CPU's own tick is another: its cause is outside this kernel".to_owned(),
+                    "the rate of a kernel's tick, and this CPU's own tick is another: its cause is outside \
+                        this kernel"
+                        .to_owned(),
                 ),
                 (Some(left), _) if is_tick(hz) && left >= 0.9 * hz => (
                     Cause::Periodic,
                     format!(
-                        "the rate of a kernel's tick; this CPU's own or the host's, as this kernel counts {left:.0} timer interrupts a second"
+                        "the rate of a kernel's tick; this CPU's own or the host's, as this kernel counts \
+                            {left:.0} timer interrupts a second"
                     ),
                 ),
                 (Some(left), _) if is_tick(hz) => (
                     Cause::HostTick,
                     format!(
-                        "the rate of a kernel's tick, but this kernel counts only {left:.0} more timer interrupts a second: its cause is outside this kernel"
+                        "the rate of a kernel's tick, but this kernel counts only {left:.0} more timer \
+                            interrupts a second: its cause is outside this kernel"
                     ),
                 ),
                 (Some(left), _) if left >= 0.9 * hz => (
                     Cause::Periodic,
-                    "not a rate of kernel ticks; this kernel counts as many timer interrupts: perhaps a timer that a program set".to_owned(),
+                    "not a rate of kernel ticks; this kernel counts as many timer interrupts: perhaps a \
+                        timer that a program set"
+                        .to_owned(),
                 ),
                 (Some(_), _) => (Cause::Periodic, "no interrupt of this kernel has this rate".to_owned()),
                 (None, _) if is_tick(hz) => (
                     Cause::Periodic,
-                    "the rate of a kernel's tick; whether this kernel's or the host's is unknown, as interrupts cannot be counted here"
+                    "the rate of a kernel's tick; whether this kernel's or the host's is unknown, as \
+                        interrupts cannot be counted here"
                         .to_owned(),
                 ),
                 (None, _) => (Cause::Periodic, "interrupts cannot be counted here".to_owned()),
@@ -507,8 +530,9 @@ pub struct Agreement {
     pub precision: f64,
 }
 
-/// Compares what the period alone says with what events say, over samples of at least `least_ns`. `None` where either has no timer tick. Where the
-/// events tell the tick from timers that somebody set, which have no period, only the tick counts.
+/// Compares what the period alone says with what events say, over samples of at least `least_ns`. `None`
+/// where either has no timer tick. Where the events tell the tick from timers that somebody set, which have
+/// no period, only the tick counts.
 pub fn agreement(
     samples: &[Sample],
     truth: &[Attribution],
@@ -635,7 +659,8 @@ mod tests {
     fn the_interrupt_flag_names_what_neither_an_event_nor_a_period_does() {
         let (mut samples, listened) = ticks(4e6, 4.0);
         samples = samples.into_iter().map(interrupted).collect();
-        // At no regular times: an interrupt, the host, a switch that has its record, and a host that was away for longer than interrupts take.
+        // At no regular times: an interrupt, the host, a switch that has its record, and a host that was away
+        // for longer than interrupts take.
         let at = |index: u32, ns| gap(2.9e6 + f64::from(index * index) * 7.3e6, ns);
         samples.extend([
             interrupted(at(3, 15_000.0)),

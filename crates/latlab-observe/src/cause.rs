@@ -1,6 +1,7 @@
 //! The words of attribution: causes, what shows them, and events with their time.
 //!
-//! All times are nanoseconds since the run's [`latlab_clock::Clock`] was opened, as in a record's tail samples.
+//! All times are nanoseconds since the run's [`latlab_clock::Clock`] was opened, as in a record's tail
+//! samples.
 
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ pub enum Cause {
     HostTick,
     /// Periodic, of unknown origin.
     Periodic,
-    /// This kernel was not entered, and the work itself never takes so long: the host, the firmware or the hardware.
+    /// This kernel was not entered, and the work itself never takes so long: the host, the firmware or the
+    /// hardware.
     Outside,
     /// No evidence names a cause.
     Unexplained,
@@ -55,7 +57,8 @@ impl Cause {
         self.into()
     }
 
-    /// Which of two causes owns a nanosecond that both cover: what is further inside. While another thread runs, its interrupts are its own.
+    /// Which of two causes owns a nanosecond that both cover: what is further inside. While another thread
+    /// runs, its interrupts are its own.
     pub(crate) fn rank(self) -> u8 {
         match self {
             Self::RunQueueDelay => 0,
@@ -86,7 +89,8 @@ pub enum Proof {
     Tracepoint,
     /// The kernel took back the thread's restartable sequence: it was preempted, migrated, or got a signal.
     RseqFlag,
-    /// The processor cleared a selector of the thread, as it does on the way back from an interrupt or an exception; or it did not.
+    /// The processor cleared a selector of the thread, as it does on the way back from an interrupt or an
+    /// exception; or it did not.
     InterruptFlag,
     /// It comes with a period, and at the time that the period predicts.
     #[serde(rename = "comb")]
@@ -94,7 +98,8 @@ pub enum Proof {
     Period,
     /// The control group's counter of throttled time grew by what the longest absences last.
     QuotaCounter,
-    /// The thread's counter of time in which it was ready but not running grew by so much over this operation.
+    /// The thread's counter of time in which it was ready but not running grew by so much over this
+    /// operation.
     DelayCounter,
     /// It was handed to the kernel, and this thread had not got it back.
     UnderWay,
@@ -107,7 +112,8 @@ impl Proof {
     }
 }
 
-/// Who it was when the local timer's interrupt was the kernel's tick, and not a timer that somebody set. Only where that could be seen.
+/// Who it was when the local timer's interrupt was the kernel's tick, and not a timer that somebody set. Only
+/// where that could be seen.
 pub(crate) const TICK: &str = "tick";
 
 /// Something that the kernel says happened on the observed thread or its CPU.
@@ -132,7 +138,8 @@ impl Event {
     }
 }
 
-/// A time-stamped span that wants a cause: a gap of a loop that only reads the clock, or a slow operation of any probe.
+/// A time-stamped span that wants a cause: a gap of a loop that only reads the clock, or a slow operation of
+/// any probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// When it began.
@@ -175,7 +182,8 @@ mod tests {
         let proofs: Vec<&str> = Proof::VARIANTS.iter().map(|proof| proof.name()).collect();
         assert_eq!(
             proofs.join(" "),
-            "switch-record fault-record tracepoint rseq-flag interrupt-flag comb quota-counter delay-counter under-way"
+            "switch-record fault-record tracepoint rseq-flag interrupt-flag comb quota-counter \
+                delay-counter under-way"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What the kernel counts for a CPU and a thread, before and after. Never inside timed code: `/proc/interrupts`
-//! alone takes 70 us.
+//! What the kernel counts for a CPU and a thread, before and after. Never inside timed code:
+//! `/proc/interrupts` alone takes 70 us.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +89,8 @@ impl CpuReading {
 }
 
 impl Counted {
-    /// Interrupts of the local timer: `LOC` on x86, `arch_timer` on aarch64. `None` where interrupts cannot be read.
+    /// Interrupts of the local timer: `LOC` on x86, `arch_timer` on aarch64. `None` where interrupts cannot
+    /// be read.
     pub fn timer_interrupts(&self) -> Option<u64> {
         self.interrupts_known
             .then(|| self.sum(|count| count.name == "LOC" || count.what.contains("arch_timer")))
@@ -140,7 +141,8 @@ fn both(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a? + b?)
 }
 
-/// Function calls that other CPUs have sent to this one so far, barriers among them; `None` where that cannot be read. 70 us.
+/// Function calls that other CPUs have sent to this one so far, barriers among them; `None` where that cannot
+/// be read. 70 us.
 pub(crate) fn function_calls_now(cpu: u32) -> Option<u64> {
     function_calls(&column(&fs::read_to_string("/proc/interrupts").ok()?, cpu))
 }

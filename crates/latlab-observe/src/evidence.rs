@@ -1,8 +1,9 @@
 //! What one thread can know about itself while something is timed on it.
 //!
-//! For whoever times: open on the thread that will be timed, [`start`](Evidence::start), time (asking [`flag`](Evidence::flag) after a slow
-//! operation costs a load), and [`drain`](Evidence::drain) between blocks. The kernel writes its records into memory that is shared with it;
-//! nothing here calls it inside a timed region.
+//! For whoever times: open on the thread that will be timed,
+//! [`start`](Evidence::start), time (asking [`flag`](Evidence::flag) after a slow operation costs a load),
+//! and [`drain`](Evidence::drain) between blocks. The kernel writes its records into memory that is shared
+//! with it; nothing here calls it inside a timed region.
 
 use latlab_clock::Clock;
 
@@ -11,8 +12,9 @@ use crate::gaps::{Flag, Interruption};
 use crate::level::{Level, Rung, Wanted, highest};
 use crate::live::{InterruptFlag, RseqFlag, Sources};
 
-/// The records, the flag and the ladder of one thread. Neither sent nor shared: all of it is about the thread that opened it. The kernel takes up
-/// to a second to forget its tracepoints; nobody waits for that but a thread that does nothing else.
+/// The records, the flag and the ladder of one thread. Neither sent nor shared: all of it is about the thread
+/// that opened it. The kernel takes up to a second to forget its tracepoints; nobody waits for that but a
+/// thread that does nothing else.
 #[derive(Debug)]
 pub struct Evidence {
     sources: Sources,
@@ -45,9 +47,9 @@ impl Flag for ThreadFlag {
 }
 
 impl Evidence {
-    /// Opens all evidence up to `highest` that this process may have. `cpu` is where the thread is pinned: without it there are no
-    /// tracepoints, which are a CPU's. Takes up to some tens of milliseconds for root, else one; never fails: what is missing has its reason in
-    /// [`rungs`](Self::rungs).
+    /// Opens all evidence up to `highest` that this process may have. `cpu` is where the thread is pinned:
+    /// without it there are no tracepoints, which are a CPU's. Takes up to some tens of milliseconds for
+    /// root, else one; never fails: what is missing has its reason in [`rungs`](Self::rungs).
     pub fn of_this_thread(clock: &Clock, cpu: Option<u32>, highest: Level) -> Self {
         Self::open(clock, cpu, Wanted::up_to(highest))
     }
@@ -81,7 +83,8 @@ impl Evidence {
         highest(&self.rungs)
     }
 
-    /// Whether every switch of the thread is recorded with its times; see [`crate::Context::switches_are_recorded`].
+    /// Whether every switch of the thread is recorded with its times; see
+    /// [`crate::Context::switches_are_recorded`].
     pub fn records_switches(&self) -> bool {
         self.sources.sees_switches
     }
@@ -91,7 +94,8 @@ impl Evidence {
         self.sources.sees_faults
     }
 
-    /// Whether all requests of the thread that devices had done by the last drain are known, as [`Cause::Device`](crate::Cause::Device).
+    /// Whether all requests of the thread that devices had done by the last drain are known, as
+    /// [`Cause::Device`](crate::Cause::Device).
     pub fn knows_requests(&self) -> bool {
         self.sources.sees_requests
     }
@@ -116,7 +120,8 @@ impl Evidence {
         self.sources.start(clock);
     }
 
-    /// Whether requests to devices are recorded from now on, which is not so at the start: they make an operation of 100 us some 2 to 4 % longer.
+    /// Whether requests to devices are recorded from now on, which is not so at the start: they make an
+    /// operation of 100 us some 2 to 4 % longer.
     pub fn record_requests(&mut self, on: bool) {
         self.sources.record_requests(on);
     }
@@ -126,8 +131,9 @@ impl Evidence {
         &mut self.flag
     }
 
-    /// What happened since the last drain, by the time of `clock`, and how many records were lost because there was no room for them. Some
-    /// tens of microseconds; an ordinary user's records of 5,000 switches or faults fit between two drains.
+    /// What happened since the last drain, by the time of `clock`, and how many records were lost because
+    /// there was no room for them. Some tens of microseconds; an ordinary user's records of 5,000 switches or
+    /// faults fit between two drains.
     pub fn drain(&mut self, clock: &Clock) -> (Vec<Event>, u64) {
         self.sources.drain(clock)
     }

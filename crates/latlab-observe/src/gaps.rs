@@ -1,7 +1,7 @@
 //! The loop that does nothing but read the clock, and writes down when it was kept from reading it.
 //!
-//! No system call, no allocation and no lock inside: a probe that asks the kernel something after each gap is preempted in its own call and
-//! never sees it (half of the injected switches were missed that way).
+//! No system call, no allocation and no lock inside: a probe that asks the kernel something after each gap is
+//! preempted in its own call and never sees it (half of the injected switches were missed that way).
 
 use latlab_clock::TimeSource;
 
@@ -132,7 +132,8 @@ pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
             into.push(Gap { begin: last, end: now, interruption: flag.interruption() });
         }
         disturber.step(now);
-        // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated ones advance by reading.
+        // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated
+        // ones advance by reading.
         last = now.max(last);
     }
     Heard { begin, end: last, clock_reads }

@@ -75,8 +75,8 @@ pub struct Wanted {
     pub highest: Level,
     /// The thread's page faults; each recorded one takes some 0.2 us longer.
     pub faults: bool,
-    /// Sleeping is part of the work: an absence that the thread asked for is [`Cause::Waiting`](crate::Cause::Waiting), and only one that it
-    /// did not ask for a context switch.
+    /// Sleeping is part of the work: an absence that the thread asked for is
+    /// [`Cause::Waiting`](crate::Cause::Waiting), and only one that it did not ask for a context switch.
     pub sleeps: bool,
     /// When block devices were handed the thread's requests and had done them; needs root.
     pub requests: bool,

@@ -1,10 +1,11 @@
 //! What else happened while something was measured.
 //!
-//! Two kinds of answer. **Counters** ([`Observer`], [`CpuCounters`]) need no privilege and are read before and after a block, never inside a
-//! timed region: a read costs microseconds. What cannot be read is `None`, never zero.
+//! Two kinds of answer. **Counters** ([`Observer`], [`CpuCounters`]) need no privilege and are read before
+//! and after a block, never inside a timed region: a read costs microseconds. What cannot be read is `None`,
+//! never zero.
 //!
-//! **Causes** are found for time-stamped samples: the gaps of a loop that only reads the clock ([`noise`]), or the slow operations of any
-//! probe. On the thread that is timed:
+//! **Causes** are found for time-stamped samples: the gaps of a loop that only reads the clock ([`noise`]),
+//! or the slow operations of any probe. On the thread that is timed:
 //!
 //! ```no_run
 //! use latlab_clock::Clock;
@@ -35,9 +36,10 @@
 //! }
 //! ```
 //!
-//! How much can be seen depends on permission: [`Level`] names the rungs, [`Evidence::rungs`] says why one is missing. What is pure
-//! ([`find_interference`], [`attribute`], [`summary`]) knows no operating system and is tested on synthetic recordings with known causes; what
-//! asks the system is in `live/`, one file an operating system and architecture. [`self_test()`] checks the whole on the machine at hand.
+//! How much can be seen depends on permission: [`Level`] names the rungs, [`Evidence::rungs`] says why one is
+//! missing. What is pure ([`find_interference`], [`attribute`], [`summary`]) knows no operating system and is
+//! tested on synthetic recordings with known causes; what asks the system is in `live/`, one file an
+//! operating system and architecture. [`self_test()`] checks the whole on the machine at hand.
 
 mod attribute;
 mod cause;

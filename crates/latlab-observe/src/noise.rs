@@ -20,8 +20,8 @@ use crate::live::pin_to;
 use crate::periodic::Span;
 use crate::summary::{CauseRow, Explained, NamedGap, by_cause, explained, longest};
 
-/// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
-/// interrupt is noticed.
+/// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of
+/// microseconds, not listened to) and an interrupt is noticed.
 const TURN_NS: f64 = 250e6;
 /// What is left of the time and shorter is not listened to.
 const LEAST_TURN_NS: f64 = 1_000.0;
@@ -200,7 +200,8 @@ pub struct Unprivileged {
     /// Whether by their period the same gaps are timer ticks as the tracepoints did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_ticks: Option<Agreement>,
-    /// Of gaps of 10 us and more: its cause, then that by all evidence but the interrupt flag (`without event` where that has none), and how many.
+    /// Of gaps of 10 us and more: its cause, then that by all evidence but the interrupt flag
+    /// (`without event` where that has none), and how many.
     pub named: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Periodic causes that it finds.
     #[serde(rename = "combs")]
@@ -232,8 +233,8 @@ pub struct Judged {
 }
 
 impl<'a> Listener<'a> {
-    /// On the calling thread; `pinned` is whether it runs on the CPU of the request only. Its `seconds` mean nothing here.
-    /// Fails when the clock is simulated.
+    /// On the calling thread; `pinned` is whether it runs on the CPU of the request only. Its `seconds` mean
+    /// nothing here. Fails when the clock is simulated.
     pub fn of_this_thread(clock: &'a Clock, request: Request, pinned: bool) -> Result<Self, NoiseError> {
         if matches!(clock.source, Source::Simulated(_)) {
             return Err(NoiseError::Simulated);
@@ -251,7 +252,8 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// On the calling thread, which is kept on the CPU of the request from now on where that can be. Fails when the clock is simulated.
+    /// On the calling thread, which is kept on the CPU of the request from now on where that can be. Fails
+    /// when the clock is simulated.
     pub(crate) fn pinned(clock: &'a Clock, request: Request) -> Result<Self, NoiseError> {
         let pinned = pin_to(request.cpu);
         Self::of_this_thread(clock, request, pinned)
@@ -262,8 +264,8 @@ impl<'a> Listener<'a> {
         self.pinned
     }
 
-    /// Listens anew until the seconds of the request have passed or somebody stopped it, and keeps what was recorded.
-    /// Fails when the clock is simulated.
+    /// Listens anew until the seconds of the request have passed or somebody stopped it, and keeps what was
+    /// recorded. Fails when the clock is simulated.
     pub(crate) fn record<D: Disturber>(
         &mut self,
         disturber: &mut D,
@@ -292,7 +294,8 @@ impl<'a> Listener<'a> {
         Ok((heard, self.buffer.gaps()))
     }
 
-    /// A turn of `ns` with what the kernel recorded and counted in it. What happens while nobody listens is nobody's cause, and is not counted.
+    /// A turn of `ns` with what the kernel recorded and counted in it. What happens while nobody listens is
+    /// nobody's cause, and is not counted.
     fn counted_turn<D: Disturber>(&mut self, ns: f64, disturber: &mut D) -> Result<Heard, NoiseError> {
         let (clock, buffer, into) = (self.clock, &mut self.buffer, &mut self.recording);
         buffer.clear();
@@ -316,8 +319,8 @@ impl<'a> Listener<'a> {
         Ok(heard)
     }
 
-    /// Stands still for about so long in the middle of a short turn that does not count, and returns how long the gap is that was found
-    /// there, ns; `None` when there was none. Fails when the clock is simulated.
+    /// Stands still for about so long in the middle of a short turn that does not count, and returns how long
+    /// the gap is that was found there, ns; `None` when there was none. Fails when the clock is simulated.
     pub fn rehearse(&mut self, stall_ns: f64) -> Result<Option<f64>, NoiseError> {
         let mut found = None;
         for _ in 0..REHEARSALS {
@@ -330,7 +333,8 @@ impl<'a> Listener<'a> {
             };
             let (flag, ns) = (self.evidence.flag(), 4.0 * stall_ns);
             let heard = turn(self.clock, flag, ns, self.request.threshold_ns, &mut stall, &mut self.buffer)?;
-            // A thread that was kept from its CPU until the turn was over stood still after its last clock read: nobody could hear that.
+            // A thread that was kept from its CPU until the turn was over stood still after its last clock
+            // read: nobody could hear that.
             if let Some((begin, end)) = stall.done.filter(|(_, end)| heard.end >= *end) {
                 let held = |gap: &&Gap| gap.begin <= begin && gap.end >= end;
                 let gap = self.buffer.gaps().iter().find(held);
@@ -406,8 +410,9 @@ impl Disturber for Stall<'_> {
     }
 }
 
-/// Listens on a thread of its own. `go_on` is asked on the calling thread a few times a second; when it says no, what was heard until then
-/// is what there is. Fails when no thread can be started, or it was stopped before anything was heard.
+/// Listens on a thread of its own. `go_on` is asked on the calling thread a few times a second; when it says
+/// no, what was heard until then is what there is. Fails when no thread can be started, or it was stopped
+/// before anything was heard.
 pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -> Result<Noise, NoiseError> {
     let stopped = AtomicBool::new(false);
     on_own_thread(&stopped, &mut go_on, || {

@@ -1,4 +1,5 @@
-//! What the kernel counts for one thread: switches, faults, time that it was ready or ran. Free of any permission.
+//! What the kernel counts for one thread: switches, faults, time that it was ready or ran. Free of any
+//! permission.
 
 use latlab_clock::OsClockId;
 use latlab_record::Observed;
@@ -44,7 +45,8 @@ pub(crate) fn thread_clock() -> Option<OsClockId> {
     latlab_clock::os_clock("CLOCK_THREAD_CPUTIME_ID")
 }
 
-/// How long a thread was ready and had no CPU, and how long it ran: the kernel's counts, exact to the nanosecond, kept open.
+/// How long a thread was ready and had no CPU, and how long it ran: the kernel's counts, exact to the
+/// nanosecond, kept open.
 #[derive(Debug)]
 pub struct RunDelay {
     delay: DelayFile,
@@ -64,12 +66,14 @@ impl RunDelay {
         other.read_ns().map(|_| other)
     }
 
-    /// Nanoseconds since the thread began: off its CPU though it would have run, or woken and not yet running. One system call, 0.7 us.
+    /// Nanoseconds since the thread began: off its CPU though it would have run, or woken and not yet
+    /// running. One system call, 0.7 us.
     pub fn read_ns(&self) -> Option<u64> {
         self.delay.read_ns()
     }
 
-    /// Nanoseconds that the calling thread has run since it began; `None` of another thread. One system call, 0.2 to 0.6 us.
+    /// Nanoseconds that the calling thread has run since it began; `None` of another thread. One system call,
+    /// 0.2 to 0.6 us.
     pub fn running_ns(&self) -> Option<u64> {
         self.running.map(OsClockId::read)
     }
@@ -92,7 +96,8 @@ mod tests {
     fn touching_fresh_pages_is_seen_as_minor_faults() {
         let observer = Observer::of_this_thread(None);
         let before = observer.read();
-        // Beyond what any allocator keeps of what another test gave back: the C library maps blocks of 32 MiB and more by themselves.
+        // Beyond what any allocator keeps of what another test gave back: the C library maps blocks of 32 MiB
+        // and more by themselves.
         let pages = 640usize;
         let mut fresh = vec![0u8; (pages + 1) * 65_536];
         for page in 0..pages {

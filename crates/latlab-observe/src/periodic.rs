@@ -1,17 +1,20 @@
 //! Periodic causes, found in time stamps alone.
 //!
-//! A kernel's tick, a host's tick that no counter of a guest shows, a program that wakes sixty times a second: each leaves gaps at the
-//! ticks of periodic interference. The detector needs no privilege and no operating system, only times.
+//! A kernel's tick, a host's tick that no counter of a guest shows, a program that wakes sixty times a
+//! second: each leaves gaps at the ticks of periodic interference. The detector needs no privilege and no
+//! operating system, only times.
 //!
 //! 1. **Candidates**: rates that kernels and programs use, and whatever the distances between gaps favour.
-//! 2. **Fold**: for each period near a candidate, gaps are laid over one period; the phase under which the most *ticks*, the expected times, (not gaps: a burst
-//!    is one tick) have a gap wins. A tick that could not be seen does not count: nobody listened, the thread was away already, or the gap
-//!    belongs to periodic interference that was found before.
-//! 3. **Judgement**: periodic interference must have most of its ticks, and more than chance gives at the rate of the gaps, by so much that all the
-//!    periods and phases that were tried cannot make up for it (Chernoff's bound of the binomial tail). A burst in the gaps' rate only
-//!    lowers what chance gives, as `1 - exp(-x)` is concave.
-//! 4. **Track**: a second-order loop follows the ticks through the whole time, so a slow drift does not smear the interference; the period is the
-//!    slope of a least-squares line through the ticks that were hit.
+//! 2. **Fold**: for each period near a candidate, gaps are laid over one period; the phase under which the
+//!    most *ticks*, the expected times, (not gaps: a burst is one tick) have a gap wins. A tick that could
+//!    not be seen does not count: nobody listened, the thread was away already, or the gap belongs to
+//!    periodic interference that was found before.
+//! 3. **Judgement**: periodic interference must have most of its ticks, and more than chance gives at the
+//!    rate of the gaps, by so much that all the periods and phases that were tried cannot make up for it
+//!    (Chernoff's bound of the binomial tail). A burst in the gaps' rate only lowers what chance gives, as
+//!    `1 - exp(-x)` is concave.
+//! 4. **Track**: a second-order loop follows the ticks through the whole time, so a slow drift does not smear
+//!    the interference; the period is the slope of a least-squares line through the ticks that were hit.
 //!
 //! Each tick claims one gap, the longest in its window.
 
@@ -25,8 +28,8 @@ use serde::Serialize;
 
 use crate::cause::Sample;
 
-/// Rates that are looked for by name, Hz: ticks of kernels (24 to 1024 for guests of any host), displays and media, common intervals of
-/// programs.
+/// Rates that are looked for by name, Hz: ticks of kernels (24 to 1024 for guests of any host), displays and
+/// media, common intervals of programs.
 const USUAL_HZ: [f64; 34] = [
     1024.0, 1000.0, 512.0, 500.0, 300.0, 256.0, 250.0, 240.0, 200.0, 144.0, 128.0, 125.0, 120.0, 100.0, 90.0,
     75.0, 64.0, 60.0, 50.0, 48.0, 40.0, 30.0, 25.0, 24.0, 20.0, 16.0, 15.0, 10.0, 8.0, 5.0, 4.0, 3.0, 2.0,
@@ -34,13 +37,16 @@ const USUAL_HZ: [f64; 34] = [
 ];
 /// How far a usual rate may be off: the clocks of guest and host differ by tens of ppm, cheap quartz by 100.
 const USUAL_TOLERANCE: f64 = 3e-4;
-/// Width of the window in which a tick is looked for: a tick's arrival jitters by some 10 us in a virtual machine.
+/// Width of the window in which a tick is looked for: a tick's arrival jitters by some 10 us in a virtual
+/// machine.
 const WINDOW_NS: f64 = 50_000.0;
 /// Fewest ticks of periodic interference.
 const FEWEST_TICKS: f64 = 20.0;
-/// Part of the ticks that could be seen which must have a gap, beyond chance. Above one half, so that nothing is found at twice its rate.
+/// Part of the ticks that could be seen which must have a gap, beyond chance. Above one half, so that nothing
+/// is found at twice its rate.
 const LEAST_COVERAGE: f64 = 0.55;
-/// Logarithm of the chance below which periodic interference is believed: 1e-13 against some 1e7 periods and phases that are tried.
+/// Logarithm of the chance below which periodic interference is believed: 1e-13 against some 1e7 periods and
+/// phases that are tried.
 const LEAST_SURPRISE: f64 = 30.0;
 /// Of candidates that explain nearly as much, the shortest period: 100 Hz, not its half.
 const NEARLY: f64 = 0.9;
@@ -97,7 +103,8 @@ impl Interference {
         1e9 / self.period_ns
     }
 
-    /// Whether one of its ticks lies where a gap begins that is not its own, by the distance from the nearest that is: the period may drift.
+    /// Whether one of its ticks lies where a gap begins that is not its own, by the distance from the nearest
+    /// that is: the period may drift.
     pub(crate) fn has_tick_at(&self, samples: &[Sample], at_ns: f64) -> bool {
         let next = self.members.partition_point(|member| samples[*member].at_ns < at_ns);
         let around = [next.checked_sub(1), Some(next)];
@@ -123,8 +130,10 @@ impl Interference {
     }
 }
 
-/// The periodic interference in `samples`, which are in order of time; those that explain most come first. Only samples that are `free` can belong to one;
-/// the others say where a tick could not be seen. `listened` are the times during which a gap would have been noticed, in order.
+/// The periodic interference in
+/// `samples`, which are in order of time; those that explain most come first. Only samples that are `free`
+/// can belong to one; the others say where a tick could not be seen. `listened` are the times during which a
+/// gap would have been noticed, in order.
 ///
 /// # Panics
 /// When `free` is not as long as `samples`.
@@ -177,8 +186,8 @@ struct Guess {
     period_ns: f64,
     /// Middle of the window of the first tick.
     phase_ns: f64,
-    /// Ticks hit beyond chance, a second, times the share of its ticks that they are: 250 and 100 Hz in step lie on the grid of
-    /// 500 Hz, and fill only three fifths of it.
+    /// Ticks hit beyond chance, a second, times the share of its ticks that they are: 250 and 100 Hz in step
+    /// lie on the grid of 500 Hz, and fill only three fifths of it.
     worth: f64,
 }
 
@@ -260,7 +269,8 @@ impl Search<'_> {
         all
     }
 
-    /// The period near `about_ns` and the phase under which the most ticks are hit in the first part of the recording.
+    /// The period near `about_ns` and the phase under which the most ticks are hit in the first part of the
+    /// recording.
     fn fold(&self, times: &[f64], about_ns: f64, tolerance: f64) -> Option<Guess> {
         let enough = times.get(400).map_or(f64::INFINITY, |at| at - self.from_ns);
         let part_ns = FIRST_PART_NS.max(24.0 * about_ns).max(enough).min(self.to_ns - self.from_ns);
@@ -294,8 +304,8 @@ impl Search<'_> {
                 }
             }
         }
-        // Ticks that could not be seen are not known yet; while others have the CPU most of the time, and lose it at ticks, that is six of seven.
-        // The exact test decides.
+        // Ticks that could not be seen are not known yet; while others have the CPU most of the time, and
+        // lose it at ticks, that is six of seven. The exact test decides.
         if f64::from(most) < LEAST_COVERAGE / 16.0 * part_ns / about_ns {
             return None;
         }
@@ -370,14 +380,15 @@ impl Search<'_> {
         // The interference's own gaps are not chance; what remains when they are taken away is.
         let others = (times.len() as f64 - tally.hit as f64).max(0.0);
         let rest = 1.0 - (-others * (before + after) / self.listened_ns).exp();
-        // Before it is known whether there is periodic interference, all gaps count as chance; one that has nearly all its ticks cannot be told
-        // from that only when gaps are so dense that nothing could be.
+        // Before it is known whether there is periodic interference, all gaps count as chance; one that has
+        // nearly all its ticks cannot be told from that only when gaps are so dense that nothing could be.
         let chance = if tally.hit as f64 > 0.5 * tally.seen as f64 { rest } else { chance };
         tally.by_chance = chance * tally.seen as f64;
         tally
     }
 
-    /// Whether a gap that begins between these times would have been noticed and could belong to periodic interference that is not known yet.
+    /// Whether a gap that begins between these times would have been noticed and could belong to periodic
+    /// interference that is not known yet.
     fn could_be_seen(&self, from_ns: f64, to_ns: f64) -> bool {
         let span = self.listened.partition_point(|span| span.to_ns < to_ns);
         if self.listened.get(span).is_none_or(|span| span.from_ns > from_ns) {
@@ -394,7 +405,8 @@ impl Search<'_> {
             .all(|(_, free)| *free)
     }
 
-    /// How long before and after its tick a gap of this interference begins: where more of them begin than elsewhere.
+    /// How long before and after its tick a gap of this interference begins: where more of them begin than
+    /// elsewhere.
     fn window(&self, ticks: &[f64], period_ns: f64) -> [f64; 2] {
         const BIN_NS: f64 = 5_000.0;
         const WIDEST_NS: f64 = 400_000.0;
@@ -422,9 +434,10 @@ impl Search<'_> {
         [(reach - from as f64 * BIN_NS).max(least_half), ((to + 1) as f64 * BIN_NS - reach).max(least_half)]
     }
 
-    /// The longest free sample in each tick's window, and their median length. What is far shorter than that is something else that
-    /// happened to be there. Where none begins in the window, one that lasts across the tick, and is not far longer, holds it: two ticks
-    /// close to each other make one gap, which begins with the first.
+    /// The longest free sample in each tick's window, and their median length. What is far shorter than that
+    /// is something else that happened to be there. Where none begins in the window, one that lasts across
+    /// the tick, and is not far longer, holds it: two ticks close to each other make one gap, which begins
+    /// with the first.
     fn members(&self, ticks: &[f64], [before, after]: [f64; 2]) -> (Vec<usize>, f64) {
         const SHORTEST_OF_TYPICAL: f64 = 0.2;
         const LONGEST_OF_TYPICAL: f64 = 3.0;
@@ -451,7 +464,8 @@ impl Search<'_> {
     }
 }
 
-/// Distances that gaps favour: peaks among the distances of all pairs, followed to a multiple far away, which says them precisely.
+/// Distances that gaps favour: peaks among the distances of all pairs, followed to a multiple far away, which
+/// says them precisely.
 fn periods_by_distance(times: &[f64]) -> Vec<f64> {
     const MOST: usize = 8;
     let bins = (LONGEST_LAG_NS / LAG_BIN_NS) as usize;
@@ -485,7 +499,8 @@ fn periods_by_distance(times: &[f64]) -> Vec<f64> {
         }
         Some(sum / weight * LAG_BIN_NS)
     };
-    // A millisecond: nothing that interrupts a thread more often is periodic interference that can be told from a busy machine.
+    // A millisecond: nothing that interrupts a thread more often is periodic interference that can be told
+    // from a busy machine.
     let shortest = (900_000.0 / LAG_BIN_NS) as usize;
     let mut peaks: Vec<usize> = (shortest..bins - 1)
         .filter(|&bin| smooth[bin] > least && smooth[bin] >= smooth[bin - 1] && smooth[bin] > smooth[bin + 1])
@@ -506,7 +521,8 @@ fn periods_by_distance(times: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Period and phase by least squares through the gaps nearest to the ticks; the phase is that of the first tick not before `phase_ns`.
+/// Period and phase by least squares through the gaps nearest to the ticks; the phase is that of the first
+/// tick not before `phase_ns`.
 fn straightened(times: &[f64], period_ns: f64, phase_ns: f64, width_ns: f64) -> (f64, f64) {
     let (mut period, mut phase) = (period_ns, phase_ns);
     for _ in 0..2 {

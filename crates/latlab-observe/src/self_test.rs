@@ -1,16 +1,21 @@
-//! Whether causes are found on this machine: known disturbances are made, and what was found is compared with what was done.
+//! Whether causes are found on this machine: known disturbances are made, and what was found is compared with
+//! what was done.
 //!
-//! Each kind is made in a phase of its own, at random times: a thread on the same CPU wakes up and runs for a while; fresh pages are touched;
-//! another CPU asks this one for a memory barrier, which comes as an interprocessor interrupt; the loop itself is kept busy for a while, which
-//! nothing explains and which must therefore come out unexplained.
+//! Each kind is made in a phase of its own, at random times: a thread on the same CPU wakes up and runs for a
+//! while; fresh pages are touched; another CPU asks this one for a memory barrier, which comes as an
+//! interprocessor interrupt; the loop itself is kept busy for a while, which nothing explains and which must
+//! therefore come out unexplained.
 //!
-//! On a busy machine not all that is tried comes about: a thread that has lost its CPU to others cannot be switched out, and while the records
-//! are fetched nobody listens; and what comes due while it is away is not made up for, as it would then come at the ticks. What is tried and could not be found by anybody is not called injected, and is counted with its reason. That is
-//! decided by the loop's own stamps and those of whoever disturbs, never by the evidence that is on trial.
+//! On a busy machine not all that is tried comes about: a thread that has lost its CPU to others cannot be
+//! switched out, and while the records are fetched nobody listens; and what comes due while it is away is not
+//! made up for, as it would then come at the ticks. What is tried and could not be found by anybody is not
+//! called injected, and is counted with its reason. That is decided by the loop's own stamps and those of
+//! whoever disturbs, never by the evidence that is on trial.
 //!
-//! A machine makes switches, faults and interrupts of its own meanwhile. Those that were reported and not injected count as right only as far
-//! as the kernel's own counters (switches and faults of the thread, interrupts of the CPU) grew by more than was injected, turn by turn: what
-//! the kernel counted in one quarter of a second confirms nothing in another.
+//! A machine makes switches, faults and interrupts of its own meanwhile. Those that were reported and not
+//! injected count as right only as far as the kernel's own counters (switches and faults of the thread,
+//! interrupts of the CPU) grew by more than was injected, turn by turn: what the kernel counted in one
+//! quarter of a second confirms nothing in another.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +47,8 @@ const PARTNER_RUNS_NS: f64 = 60_000.0;
 const NOBODY_LISTENED: &str = "nobody-listened";
 /// The loop had not read the clock since the one before: it was still off its CPU.
 const STILL_AWAY: &str = "still-away";
-/// It came due while the loop was kept from reading it. Done right after that it would come at no random time: others give the CPU back at ticks.
+/// It came due while the loop was kept from reading it. Done right after that it would come at no random
+/// time: others give the CPU back at ticks.
 const OFF_CPU: &str = "off-cpu";
 /// The CPU ran another program, which is not asked for a barrier.
 const NOT_INTERRUPTED: &str = "not-interrupted";
@@ -79,8 +85,8 @@ pub struct Score {
     pub recall: f64,
     /// `(found + confirmed) / reported`.
     pub precision: f64,
-    /// Disturbances that were tried and did not come about, by reason: `nobody-listened`, `still-away`, `off-cpu`,
-    /// `not-interrupted`, `same-gap`.
+    /// Disturbances that were tried and did not come about, by reason: `nobody-listened`, `still-away`,
+    /// `off-cpu`, `not-interrupted`, `same-gap`.
     pub not_injected: BTreeMap<&'static str, u64>,
 }
 
@@ -116,7 +122,8 @@ pub struct Confusion {
     pub unseen_because: BTreeMap<&'static str, String>,
     /// Stalls that must come out unexplained.
     pub stalls: Stalls,
-    /// What was done, and by what cause its gap was named: `{"page-fault": {"page-fault": 990, "timer-tick": 3, "no gap": 7}}`.
+    /// What was done, and by what cause its gap was named:
+    /// `{"page-fault": {"page-fault": 990, "timer-tick": 3, "no gap": 7}}`.
     pub matrix: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Records that the kernel had no room for.
     pub lost_records: u64,
@@ -317,7 +324,8 @@ fn heard(tried: &[Span], listened: &[Span]) -> Vec<Span> {
         .collect()
 }
 
-/// Leaves those before which the loop had read the clock since the one before: whoever is still off its CPU cannot be switched out.
+/// Leaves those before which the loop had read the clock since the one before: whoever is still off its CPU
+/// cannot be switched out.
 fn back_between(injected: &mut Vec<Span>, samples: &[Sample]) {
     let mut last_ns = f64::NEG_INFINITY;
     injected.retain(|one| {
@@ -332,8 +340,9 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Compares events with disturbances by time, one to one: a gap answers for as many disturbances as it has events of the cause. `turns` are the
-/// times that were listened to, with what the kernel counted of the cause in each.
+/// Compares events with disturbances by time, one to one: a gap answers for as many disturbances as it has
+/// events of the cause. `turns` are the times that were listened to, with what the kernel counted of the
+/// cause in each.
 fn score(
     cause: Cause,
     injected: &[Span],
@@ -420,7 +429,8 @@ fn nearest(one: &Span, samples: &[Sample], wanted: impl Fn(usize) -> bool) -> Op
         .max_by(|a, b| overlap(&samples[*a], one).total_cmp(&overlap(&samples[*b], one)))
 }
 
-/// Leaves the first disturbance of each gap: the flag says that there was an interrupt, not how many while another thread ran.
+/// Leaves the first disturbance of each gap: the flag says that there was an interrupt, not how many while
+/// another thread ran.
 fn one_a_gap(injected: &mut Vec<Span>, samples: &[Sample]) {
     let mut last = None;
     injected.retain(|one| {
@@ -662,7 +672,8 @@ mod tests {
         assert!((precision(&[(first, Some(1)), (second, Some(8))]) - 0.5).abs() < 1e-12);
     }
 
-    /// A gap of ten milliseconds in which the thread was switched out once, and a short one with nothing in it.
+    /// A gap of ten milliseconds in which the thread was switched out once, and a short one with nothing in
+    /// it.
     fn absence() -> (Vec<Sample>, Vec<Attribution>) {
         let away = Sample { ns: 1e7, ..gap(1e6) };
         let samples = vec![away, gap(3e7)];
@@ -690,7 +701,8 @@ mod tests {
     #[test]
     fn a_thread_that_is_still_away_cannot_be_switched_out_again() {
         let (samples, each) = absence();
-        // Three runs of the partner while the thread was away, each behind somebody else; one after it was back.
+        // Three runs of the partner while the thread was away, each behind somebody else; one after it was
+        // back.
         let (injected, not) = tried(&[2e6, 5e6, 9e6, 3e7], &samples);
         assert_eq!(injected, [span(2e6), span(3e7)]);
         assert_eq!(not, BTreeMap::from([(STILL_AWAY, 2)]));

@@ -28,7 +28,8 @@ pub struct CauseRow {
     pub share_count: f64,
     /// Of the time of all gaps, the share that is in them.
     pub share_time: f64,
-    /// Of their time, what the evidence covers, ns; the rest is the price of entering and leaving, or unknown.
+    /// Of their time, what the evidence covers, ns; the rest is the price of entering and leaving, or
+    /// unknown.
     pub explained_ns: f64,
     /// Mean confidence, 0 to 1; of the unexplained 0.
     pub confidence: f64,
@@ -50,7 +51,8 @@ pub struct Explained {
     /// Of those, how many have it from periodic interference.
     #[serde(rename = "by_comb")]
     pub by_period: u64,
-    /// Of those by periodic interference, in how many there was an interrupt of this kernel by the interrupt flag.
+    /// Of those by periodic interference, in how many there was an interrupt of this kernel by the interrupt
+    /// flag.
     #[serde(rename = "by_comb_interrupted")]
     pub by_period_interrupted: u64,
     /// How many have it only from the interrupt flag: an interrupt, but not which.

@@ -14,7 +14,8 @@ use crate::noise::{Noise, NoiseError, Request, hear, on_own_thread, turn};
 const SURVEY_SHARE: f64 = 0.4;
 /// Visits to each CPU, so that what happens at one moment falls on all alike.
 const ROUNDS: f64 = 4.0;
-/// Shorter visits would miss the tick of 250 Hz or more; where there are CPUs too many, they get fewer visits, then not all get one.
+/// Shorter visits would miss the tick of 250 Hz or more; where there are CPUs too many, they get fewer
+/// visits, then not all get one.
 const LEAST_VISIT_NS: f64 = 5e6;
 /// Gaps of one visit for which there is room: one every microsecond.
 const ROOM: usize = 1 << 16;
@@ -45,8 +46,9 @@ pub struct Survey {
     pub quietest: Noise,
 }
 
-/// Listens to `cpus` for `request.seconds` in all, on a thread of its own. The CPU of the request is listened to where threads cannot be kept on
-/// a CPU. Fails when the clock is simulated, no thread can be started, or `go_on` said no.
+/// Listens to `cpus` for `request.seconds` in all, on a thread of its own. The CPU of the request is listened
+/// to where threads cannot be kept on a CPU. Fails when the clock is simulated, no thread can be started, or
+/// `go_on` said no.
 pub fn survey(
     clock: &Clock,
     cpus: &[u32],
@@ -68,8 +70,9 @@ pub fn survey(
     Ok(Survey { allowed: cpus.len(), quietest: hear(clock, &request, go_on)?, cpus: found })
 }
 
-/// The CPU that lost the least time in gaps of a microsecond or more while each was listened to for `listen_ns` or so; `None` where threads cannot be
-/// kept on one. Leaves the thread on one of them. Fails when the clock is simulated.
+/// The CPU that lost the least time in gaps of a microsecond or more while each was listened to for
+/// `listen_ns` or so; `None` where threads cannot be kept on one. Leaves the thread on one of them. Fails
+/// when the clock is simulated.
 pub fn quietest(clock: &Clock, cpus: &[u32], listen_ns: f64) -> Result<Option<u32>, NoiseError> {
     let all_ns = listen_ns * cpus.len() as f64;
     Ok(least_disturbed(&visits(clock, cpus, 1_000.0, all_ns, &AtomicBool::new(false))?))

@@ -1,8 +1,9 @@
 //! Closing descriptors where nobody waits for it.
 //!
-//! When the last event of a tracepoint is closed, the kernel waits for two grace periods, some 35 to 80 ms, and the evidence of one
-//! thread is a dozen of them. A thread can wait for that beside others. It leaves the process's table of descriptors first: a program that is started meanwhile would
-//! be given a copy of each that is still open, and would wait when it closes them as it begins.
+//! When the last event of a tracepoint is closed, the kernel waits for two grace periods, some 35 to 80 ms,
+//! and the evidence of one thread is a dozen of them. A thread can wait for that beside others. It leaves the
+//! process's table of descriptors first: a program that is started meanwhile would be given a copy of each
+//! that is still open, and would wait when it closes them as it begins.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::mpsc;
@@ -10,7 +11,8 @@ use std::thread::JoinHandle;
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Closes events on a thread of its own, which ends when they are closed. Where there can be no thread they are closed here.
+/// Closes events on a thread of its own, which ends when they are closed. Where there can be no thread they
+/// are closed here.
 pub fn close_beside(events: Vec<OwnedFd>) -> Option<JoinHandle<()>> {
     if events.is_empty() {
         return None;
@@ -47,8 +49,8 @@ pub fn close_beside(events: Vec<OwnedFd>) -> Option<JoinHandle<()>> {
     }
 }
 
-/// Closes all descriptors but these, which are put in order. Takes no lock and allocates nothing, so that a forked process may call it. Where the
-/// call is missing (before Linux 5.9) they stay open.
+/// Closes all descriptors but these, which are put in order. Takes no lock and allocates nothing, so that a
+/// forked process may call it. Where the call is missing (before Linux 5.9) they stay open.
 pub fn close_all_but(keep: &mut [RawFd]) {
     keep.sort_unstable();
     let mut first = 0u32;

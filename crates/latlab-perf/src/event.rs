@@ -17,7 +17,8 @@ use crate::user::mask;
 /// What every record says: who, when, where and of which event.
 const IDENTITY: SampleFormat =
     SampleFormat::TID.union(SampleFormat::TIME).union(SampleFormat::CPU).union(SampleFormat::IDENTIFIER);
-/// What every event has: it starts switched off, and all its records have the identity, by the clock that is asked for.
+/// What every event has: it starts switched off, and all its records have the identity, by the clock that is
+/// asked for.
 const ALWAYS: AttrFlags = AttrFlags::DISABLED
     .union(AttrFlags::WATERMARK)
     .union(AttrFlags::SAMPLE_ID_ALL)
@@ -36,9 +37,11 @@ pub enum Kind<'a> {
     ContextSwitches,
     /// The tracepoint of this number; see [`Tracefs::id`](crate::Tracefs::id).
     Tracepoint(u64),
-    /// Each time that the instruction at this offset of a program's file is executed: the kernel puts a breakpoint there while the event is open, in
-    /// the memory of the processes whose threads it counts. An offset at which no instruction begins breaks the program. No
-    /// thread inherits it, whatever the flags: the kernel would read the name again, as the thread's, and the program could start no threads any more.
+    /// Each time that the instruction at this offset of a program's file is executed: the kernel puts a
+    /// breakpoint there while the event is open, in the memory of the processes whose threads it counts. An
+    /// offset at which no instruction begins breaks the program. No thread inherits it, whatever the flags:
+    /// the kernel would read the name again, as the thread's, and the program could start no threads any
+    /// more.
     Instruction {
         /// See [`instructions`].
         pmu: u32,
@@ -95,8 +98,9 @@ pub enum Whose {
     },
 }
 
-/// Events of these tracepoints for the calling thread, which never fire; those that could be opened. While one is open the tracepoint stays in use:
-/// when its last event is closed, the kernel waits for two grace periods, some 35 to 80 ms, in which no CPU can be in it.
+/// Events of these tracepoints for the calling thread, which never fire; those that could be opened. While
+/// one is open the tracepoint stays in use: when its last event is closed, the kernel waits for two grace
+/// periods, some 35 to 80 ms, in which no CPU can be in it.
 pub fn held(tracepoints: &[u64]) -> Vec<OwnedFd> {
     let event = |id: &u64| Event::of(Kind::Tracepoint(*id), AttrFlags::empty());
     tracepoints.iter().filter_map(|id| event(id).open(Whose::ThisThread).ok()).collect()
@@ -198,7 +202,8 @@ pub fn reason(error: &io::Error) -> String {
         }
         (Some(libc::EACCES), Some(_)) => format!("{error}: needs root or CAP_PERFMON"),
         (Some(libc::EPERM), Some(level)) => format!(
-            "{error} although kernel.perf_event_paranoid is {level}: usually a container's seccomp filter; it would have to allow \
+            "{error} although kernel.perf_event_paranoid is {level}: usually a container's seccomp filter; \
+                it would have to allow \
              perf_event_open"
         ),
         (Some(libc::EMFILE | libc::ENFILE), _) => {

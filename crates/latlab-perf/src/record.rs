@@ -108,7 +108,8 @@ pub enum Sample<'a> {
     Chain {
         /// Of the instruction at which the event fired.
         address: u64,
-        /// As they lie in memory: the running function first, and marks between those of the kernel and of user code.
+        /// As they lie in memory: the running function first, and marks between those of the kernel and of
+        /// user code.
         chain: &'a [[u8; 8]],
         /// Where it was asked for; `None` also of kernel threads and of 32-bit programs.
         user: Option<User<'a>>,
@@ -126,7 +127,8 @@ impl<'a> Sample<'a> {
         if let Self::Chain { user, .. } = self { user } else { None }
     }
 
-    /// Addresses of the call chain in the kernel and in user code, the running function first; of each `deepest` at most.
+    /// Addresses of the call chain in the kernel and in user code, the running function first; of each
+    /// `deepest` at most.
     pub fn divided(self, deepest: usize) -> (Vec<u64>, Vec<u64>) {
         let (mut kernel, mut user, mut in_kernel) = (Vec::new(), Vec::new(), false);
         let Self::Chain { address, chain, .. } = self else { return (kernel, user) };
@@ -142,7 +144,8 @@ impl<'a> Sample<'a> {
                 user.push(next);
             }
         }
-        // Without permission to look into the kernel the chain may be empty: the address of the event is always there.
+        // Without permission to look into the kernel the chain may be empty: the address of the event is
+        // always there.
         if kernel.is_empty() && user.is_empty() && address < PERF_CONTEXT_MAX >> 1 {
             user.push(address);
         }
@@ -150,8 +153,9 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The records in these bytes. `detail`: what the samples of an event say, as in [`Event::detail`](crate::Event::detail). What is unknown or
-/// damaged is left out; a length that cannot be ends it.
+/// The records in these bytes.
+/// `detail`: what the samples of an event say, as in [`Event::detail`](crate::Event::detail). What is unknown
+/// or damaged is left out; a length that cannot be ends it.
 pub fn records(mut bytes: &[u8], detail: impl Fn(u64) -> Detail) -> impl Iterator<Item = Record<'_>> {
     std::iter::from_fn(move || {
         loop {
@@ -224,7 +228,8 @@ fn sample(mut body: &[u8], detail: impl Fn(u64) -> Detail) -> Option<Record<'_>>
     Some(Record { time_ns, pid, tid, event, what: What::Sample(sample) })
 }
 
-/// The registers and the stack at the end of a sample, and whether they are those of a 64-bit program; `None`: it is damaged.
+/// The registers and the stack at the end of a sample, and whether they are those of a 64-bit program;
+/// `None`: it is damaged.
 fn user(mut body: &[u8]) -> Option<(User<'_>, bool)> {
     // Of a kernel thread there are none, and of a 32-bit program they are others.
     let abi = next_u64(&mut body)?;
@@ -278,7 +283,8 @@ fn switched(misc: u16) -> What<'static> {
 }
 
 fn mapping(misc: u16, body: RawData<'_>) -> Option<((i32, i32), Mapping)> {
-    // An id of its contents takes the place of the inode. It is left out, and the reader is not shown that it is there: it asserts its length.
+    // An id of its contents takes the place of the inode. It is left out, and the reader is not shown that it
+    // is there: it asserts its length.
     let has_inode = misc & PERF_RECORD_MISC_MMAP_BUILD_ID == 0;
     let map = Mmap2Record::parse::<NativeEndian>(body, misc & !PERF_RECORD_MISC_MMAP_BUILD_ID).ok()?;
     let file = match map.file_id {

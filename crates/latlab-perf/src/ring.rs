@@ -56,8 +56,9 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring for so many bytes of records, in whole pages, with its first event, and that event's id. Takes less when less may be locked.
-    /// Errors: the kernel refuses the event, or memory for its records; [`reason`](crate::reason) says what would lift it.
+    /// A ring for so many bytes of records, in whole pages, with its first event, and that event's id. Takes
+    /// less when less may be locked. Errors: the kernel refuses the event, or memory for its records;
+    /// [`reason`](crate::reason) says what would lift it.
     pub fn open(event: Event<'_>, whose: Whose, bytes: usize) -> io::Result<(Self, u64)> {
         let event = event.open(whose)?;
         let id = id_of(&event)?;
@@ -80,8 +81,9 @@ impl Ring {
         Ok((ring, id))
     }
 
-    /// One for each CPU, owned by this event of the calling thread, which is to be one that never fires. `bytes` for records, given how many CPUs
-    /// there are. Errors: as [`open`](Self::open); a CPU that is switched off has no ring, and that is none.
+    /// One for each CPU, owned by this event of the calling thread, which is to be one that never fires.
+    /// `bytes` for records, given how many CPUs there are. Errors: as [`open`](Self::open); a CPU that is
+    /// switched off has no ring, and that is none.
     pub fn of_each_cpu(own: Event<'_>, bytes: impl FnOnce(usize) -> usize) -> io::Result<Vec<(u32, Self)>> {
         let cpus = cpus().clamp(1, MOST_CPUS);
         let bytes = bytes(cpus as usize);
@@ -131,23 +133,25 @@ impl Ring {
         (0..self.events()).for_each(|at| self.switch(at, on));
     }
 
-    /// Switches one event on or off, in the threads that inherited it too. `at` counts from the first event, 0.
+    /// Switches one event on or off, in the threads that inherited it too. `at` counts from the first event,
+    /// 0.
     pub fn switch(&self, at: usize, on: bool) {
         if let Some(event) = self.events.get(at) {
             let request = if on { ioctls::ENABLE } else { ioctls::DISABLE };
-            // SAFETY: a descriptor of ours; the request takes no argument. It cannot fail on an event that was opened.
+            // SAFETY: a descriptor of ours; the request takes no argument. It cannot fail on an event that
+            // was opened.
             unsafe { request(event.as_raw_fd(), 0) };
         }
     }
 
     fn counter(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: both counters lie in the first page of the mapping, aligned, and live as long as it; the kernel changes them as
-        // atomics too.
+        // SAFETY: both counters lie in the first page of the mapping, aligned, and live as long as it; the
+        // kernel changes them as atomics too.
         unsafe { self.page.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
-    /// All whole records; makes room for more. No system call; only names and mappings take memory. `detail`: what the samples of an event say, as in
-    /// [`Event::detail`].
+    /// All whole records; makes room for more. No system call; only names and mappings take memory.
+    /// `detail`: what the samples of an event say, as in [`Event::detail`].
     pub fn drain(&mut self, detail: impl Fn(u64) -> Detail) -> impl Iterator<Item = Record<'_>> {
         let (head_at, tail_at) =
             (offset_of!(perf_event_mmap_page, data_head), offset_of!(perf_event_mmap_page, data_tail));
@@ -158,8 +162,8 @@ impl Ring {
         let from = usize::try_from(tail % self.data_bytes as u64).unwrap_or(0);
         let first = length.min(self.data_bytes - from);
         self.copy.clear();
-        // SAFETY: the data pages follow the first page and are `data_bytes` long; both parts lie within them, and the kernel does not
-        // write there before the tail has moved.
+        // SAFETY: the data pages follow the first page and are `data_bytes` long; both parts lie within them,
+        // and the kernel does not write there before the tail has moved.
         unsafe {
             let data = self.page.add(self.page_bytes).as_ptr();
             self.copy.extend_from_slice(std::slice::from_raw_parts(data.add(from), first));

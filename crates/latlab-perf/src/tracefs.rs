@@ -11,7 +11,8 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 /// Where tracefs is usually mounted.
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The folder `events` of tracefs: the mounted one, or one that only this process sees and that is gone with it.
+/// The folder `events` of tracefs: the mounted one, or one that only this process sees and that is gone with
+/// it.
 #[derive(Debug)]
 pub struct Tracefs(Folder);
 

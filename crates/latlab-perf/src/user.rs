@@ -24,7 +24,8 @@ pub struct User<'a> {
     pub stack: &'a [u8],
 }
 
-/// Numbers of these registers, as the kernel counts them and in the order in which a sample has them; in `asm/perf_regs.h`.
+/// Numbers of these registers, as the kernel counts them and in the order in which a sample has them; in
+/// `asm/perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
 const NUMBERS: RangeInclusive<u32> = 6..=8;
 #[cfg(target_arch = "aarch64")]

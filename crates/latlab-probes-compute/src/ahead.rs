@@ -1,5 +1,5 @@
-//! Lines of memory that are asked for ahead of their use: prefetch instructions, in assembly. The compiler's own hint for writing becomes one for
-//! reading where it compiles for CPUs without that instruction.
+//! Lines of memory that are asked for ahead of their use: prefetch instructions, in assembly. The compiler's
+//! own hint for writing becomes one for reading where it compiles for CPUs without that instruction.
 
 use std::arch::asm;
 

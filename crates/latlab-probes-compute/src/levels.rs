@@ -5,12 +5,14 @@ use latlab_machine::{CacheKind, Machine};
 use latlab_record::Profile;
 use latlab_stats::count::index;
 
-/// Smallest and largest working set that stands for memory. The first is no cache of most machines, and populated within a twentieth of a second.
+/// Smallest and largest working set that stands for memory. The first is no cache of most machines, and
+/// populated within a twentieth of a second.
 pub(crate) const LEAST_RAM: u64 = 128 << 20;
 const MOST_RAM: u64 = 1 << 30;
 
-/// The working set that stands for memory, bytes: a power of two, the same in every run with this profile on this machine, and at least four times the
-/// largest cache that is reported, where that much can be populated in each round. A quick run takes the smallest: a guest is told of caches that it shares.
+/// The working set that stands for memory, bytes: a power of two, the same in every run with this profile on
+/// this machine, and at least four times the largest cache that is reported, where that much can be populated
+/// in each round. A quick run takes the smallest: a guest is told of caches that it shares.
 pub(crate) fn ram_bytes(env: &Env) -> u64 {
     let largest = env.machine.caches.iter().map(|cache| cache.size_bytes).max();
     match env.settings.profile {
@@ -44,8 +46,9 @@ pub(crate) fn power_of_two(bytes: u64) -> u64 {
     bytes.checked_ilog2().map_or(0, |bits| 1 << bits)
 }
 
-/// How far a working set reaches. What is at most half of the second-level cache, the largest that belongs to one core, does not
-/// notice who else uses the shared one. Where sizes are unknown, those are taken that every CPU met has.
+/// How far a working set reaches. What is at most half of the second-level cache, the largest that belongs to
+/// one core, does not notice who else uses the shared one. Where sizes are unknown, those are taken that
+/// every CPU met has.
 pub(crate) fn cache_scope(bytes: u64, machine: &Machine) -> CacheScope {
     if bytes <= reported(machine, 1).unwrap_or(32 << 10) {
         CacheScope::First

@@ -9,7 +9,8 @@ mod peer;
 
 use latlab_probes_shared::Program;
 
-/// The programs that run in child processes of the measuring process, by the id of the probe that asks them, or by what several ask for.
+/// The programs that run in child processes of the measuring process, by the id of the probe that asks them,
+/// or by what several ask for.
 pub static PROGRAMS: &[(&str, Program)] = &[
     #[cfg(target_os = "linux")]
     ("network.client", peer::fetch),

@@ -1,4 +1,5 @@
-//! What probes of several tiers share: walks through memory, threads on CPUs of choice, what they ask of Linux.
+//! What probes of several tiers share: walks through memory, threads on CPUs of choice, what they ask of
+//! Linux.
 
 mod compared;
 #[cfg(target_os = "linux")]
@@ -32,7 +33,8 @@ pub fn rank(env: &Env, is_headline: bool, otherwise: Rank) -> Rank {
 /// A program that runs in a child process: answers requests from `input` on `output` until there are none.
 pub type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;
 
-/// Runs the program of this name. Returns false when there is none. Fails when a pipe fails: the parent is gone.
+/// Runs the program of this name. Returns false when there is none. Fails when a pipe fails: the parent is
+/// gone.
 pub fn run_program(
     programs: &[(&str, Program)],
     name: &str,
@@ -44,7 +46,8 @@ pub fn run_program(
     Ok(true)
 }
 
-/// Why a probe of the kernel or the network cannot run in these surroundings; `None` when it can. `here` is whether it was written for this system.
+/// Why a probe of the kernel or the network cannot run in these surroundings; `None` when it can. `here` is
+/// whether it was written for this system.
 pub fn no_kernel(here: bool, env: &Env) -> Option<String> {
     if !here {
         return Some(format!("measured on Linux only; this is {}", std::env::consts::OS));

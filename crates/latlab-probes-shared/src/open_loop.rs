@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// How operations came and were done at one rate. The numbers stay as they were written: a conclusion only hands them on.
+/// How operations came and were done at one rate. The numbers stay as they were written: a conclusion only
+/// hands them on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Offered {
     /// Operations that were due in a second.

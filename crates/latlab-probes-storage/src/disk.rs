@@ -1,5 +1,5 @@
-//! What the probes of the disk share: the test file and its size, whether there is a disk to measure, the way to its blocks, and the
-//! evidence that they were read from there.
+//! What the probes of the disk share: the test file and its size, whether there is a disk to measure, the way
+//! to its blocks, and the evidence that they were read from there.
 //!
 //! ```text
 //! support ──► Target (test file, or the user's) ──► Flow: Engine + Places ──► Block::in_flight

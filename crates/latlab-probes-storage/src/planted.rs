@@ -41,7 +41,8 @@ pub(crate) fn target() -> Option<(Env, crate::disk::Target)> {
     Some((env, target))
 }
 
-/// Keeps the first bytes of a file in memory, as another program that has it mapped. Under emulation the pages are not held.
+/// Keeps the first bytes of a file in memory, as another program that has it mapped. Under emulation the
+/// pages are not held.
 #[cfg(target_os = "linux")]
 pub(crate) struct Mapped {
     pub(crate) base: *mut std::ffi::c_void,

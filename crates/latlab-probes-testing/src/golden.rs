@@ -13,7 +13,8 @@ pub fn as_line(record: &Record) -> String {
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }
 
-/// Compares lines with those of a file of the workspace, named from its root; with `LATLAB_GOLDEN=write` in the environment writes them there.
+/// Compares lines with those of a file of the workspace, named from its root; with `LATLAB_GOLDEN=write` in
+/// the environment writes them there.
 ///
 /// # Panics
 /// At the first line that differs, or when the file cannot be read or written.

@@ -1,4 +1,5 @@
-//! What the tests of probes share: surroundings, a sink that keeps records, and one check of each point's proof.
+//! What the tests of probes share: surroundings, a sink that keeps records, and one check of each point's
+//! proof.
 
 mod golden;
 mod proofs;
@@ -46,7 +47,8 @@ impl Sink for Kept {
 }
 
 impl Kept {
-    /// Measures the wanted points of a probe, then what it would like to see closer; what it concludes comes last.
+    /// Measures the wanted points of a probe, then what it would like to see closer; what it concludes comes
+    /// last.
     pub fn measure(&mut self, probe: &dyn AnyProbe, env: &Env, deadline_ns: f64) -> Outcome {
         let mut planned = match probe.supports(env) {
             Support::No(_) => Vec::new(),
@@ -67,7 +69,8 @@ impl Kept {
     }
 }
 
-/// The records of a whole run of this probe, which ends with its points: however slow the machine is, all are reached.
+/// The records of a whole run of this probe, which ends with its points: however slow the machine is, all are
+/// reached.
 pub fn records(probe: &dyn AnyProbe, env: &Env) -> Vec<Record> {
     records_of(probe, env, Kept::default(), 20.0 * LONG.as_secs_f64())
 }
@@ -177,9 +180,9 @@ pub fn failed<D>(proof: &Proof<D>) -> Vec<&str> {
     proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
 }
 
-/// Declares what a test binary does instead of its tests when a probe starts it as its child process: it answers as this function does,
-/// before the tests' own main function and its threads, which would allocate from the heap that is measured. Once, in the root of each
-/// crate whose tests measure with child processes.
+/// Declares what a test binary does instead of its tests when a probe starts it as its child process: it
+/// answers as this function does, before the tests' own main function and its threads, which would allocate
+/// from the heap that is measured. Once, in the root of each crate whose tests measure with child processes.
 #[macro_export]
 macro_rules! as_a_child {
     ($run:expr) => {

@@ -10,7 +10,8 @@ use latlab_harness::{AnyProbe, Env, MemorySource, Planned, Proof, Support, measu
 use latlab_record::{Profile, Settings};
 use latlab_storage::Disk;
 
-/// This machine in the quick profile, all allowed CPUs, with so much memory for the probes and this test binary as child process.
+/// This machine in the quick profile, all allowed CPUs, with so much memory for the probes and this test
+/// binary as child process.
 pub fn env(memory_bytes: u64) -> Env {
     let machine = latlab_machine::describe(Path::new("."));
     let mut cpus = machine.limits.allowed_cpus.clone();
@@ -47,7 +48,8 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
     env
 }
 
-/// The same with two CPUs of one node and no quota; where only one is allowed, who is sent to the second takes turns with the first.
+/// The same with two CPUs of one node and no quota; where only one is allowed, who is sent to the second
+/// takes turns with the first.
 pub fn env_of_two_cpus(memory_bytes: u64) -> Env {
     let mut env = env(memory_bytes);
     let other = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu);
@@ -64,7 +66,8 @@ pub fn env_of_threads(memory_bytes: u64) -> Env {
     env
 }
 
-/// Takes one block of each of these points and asserts that it has samples and that every check holds. Returns the proofs.
+/// Takes one block of each of these points and asserts that it has samples and that every check holds.
+/// Returns the proofs.
 ///
 /// # Panics
 /// When a point cannot be measured, proves nothing, or a check fails.
@@ -76,8 +79,8 @@ pub fn assert_proved(probe: &dyn AnyProbe, env: &Env, points: &[Planned]) -> Vec
         let label = planned.point.label();
         assert!(*samples > 0, "{id}: {label} has no samples");
         assert!(!proof.checks.is_empty(), "{id}: {label} proves nothing");
-        // Whether huge pages are to be had is a matter of the machine, not of the work; under emulation the thread's faults are also those of
-        // the emulator, which translates code as it comes.
+        // Whether huge pages are to be had is a matter of the machine, not of the work; under emulation the
+        // thread's faults are also those of the emulator, which translates code as it comes.
         let emulated = !runner().is_empty();
         for check in proof
             .checks
@@ -96,9 +99,9 @@ const PROGRAM: &str = "LATLAB_TEST_CHILD";
 /// Set for one that has a second thread.
 const THREAD: &str = "LATLAB_TEST_THREAD";
 
-/// For `Env::child` in tests: this test binary again, as [`as_a_child!`](crate::as_a_child) has it. The shell moves the program's name
-/// from the command line to the environment, with what `more` sets there. Under emulation the kernel does not know how to start the
-/// binary; what cargo was told to run it with does.
+/// For `Env::child` in tests: this test binary again, as [`as_a_child!`](crate::as_a_child) has it. The shell
+/// moves the program's name from the command line to the environment, with what `more` sets there. Under
+/// emulation the kernel does not know how to start the binary; what cargo was told to run it with does.
 fn command(more: &str) -> Vec<OsString> {
     let binary = std::env::current_exe().expect("the test binary has a path");
     let script = format!("exec env {PROGRAM}=\"$1\" {more} {} \"$0\"", runner());
@@ -113,8 +116,8 @@ pub fn runner() -> String {
         .unwrap_or_default()
 }
 
-/// What [`as_a_child!`](crate::as_a_child) declares: runs the program that the parent asked for, and ends this process; nothing where
-/// there is no such parent.
+/// What [`as_a_child!`](crate::as_a_child) declares: runs the program that the parent asked for, and ends
+/// this process; nothing where there is no such parent.
 ///
 /// # Panics
 /// When the program is not known, or the parent's pipes break.
@@ -129,7 +132,8 @@ pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> st
     std::process::exit(0);
 }
 
-/// The probe at its smallest points, on one CPU and on all, as a small container has it: a quarter of 256 MiB.
+/// The probe at its smallest points, on one CPU and on all, as a small container has it: a quarter of 256
+/// MiB.
 ///
 /// # Panics
 /// When it cannot be measured, plans nothing, or its proof fails.
@@ -160,7 +164,8 @@ pub fn assert_proved_at_its_smallest_points(probe: &dyn AnyProbe) {
     }
 }
 
-/// What tests of the core alone do not have: an interpreter; on one CPU, a second one; and in a build folder in memory, a disk.
+/// What tests of the core alone do not have: an interpreter; on one CPU, a second one; and in a build folder
+/// in memory, a disk.
 fn needs_more(id: &str, env: &Env) -> bool {
     let two_cpus = ["memory.loaded", "memory.core_to_core", "memory.false_sharing", "kernel.wakeup"];
     // The build folder may lie in memory.

@@ -1,4 +1,5 @@
-//! The programs that run in child processes of the measuring process, by the id of the probe that asks them; or by what several ask for.
+//! The programs that run in child processes of the measuring process, by the id of the probe that asks them;
+//! or by what several ask for.
 
 use std::io::{BufRead, Write};
 
@@ -9,7 +10,8 @@ pub(crate) fn programs() -> Vec<(&'static str, Program)> {
     [latlab_probes_compute::PROGRAMS, latlab_probes_network::PROGRAMS].concat()
 }
 
-/// Runs the child program of this name. Returns false when there is none. Fails when a pipe fails: the parent is gone.
+/// Runs the child program of this name. Returns false when there is none. Fails when a pipe fails: the parent
+/// is gone.
 pub fn run_child(program: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<bool> {
     run_program(&programs(), program, input, output)
 }

@@ -5,9 +5,9 @@
 //! points of all probes ──► Deal: headline in every round; of a probe's groups each curve in a few rounds of one CPU,
 //!                                details and what is measured once in one ──► seconds of each probe in each round
 //! ```
-//! A worker deals anew in each round: the same points give the same deal. Where a run has further passes, each is dealt as the first, without what
-//! is measured once. Which CPU a curve or a detail is measured on depends on its probe
-//! only, so that two runs of one machine measure it on the same one.
+//! A worker deals anew in each round: the same points give the same deal. Where a run has further passes,
+//! each is dealt as the first, without what is measured once. Which CPU a curve or a detail is measured on
+//! depends on its probe only, so that two runs of one machine measure it on the same one.
 
 use latlab_harness::{Planned, Rank};
 use latlab_machine::{CacheKind, Machine};
@@ -17,7 +17,8 @@ use latlab_stats::rng::{Rng, mixed};
 /// A shorter round would spend most of its time on starting its process and on filling its memory.
 const LEAST_ROUND_S: f64 = 2.0;
 
-/// Rounds of a pass: those of its profile, or as many as a small budget pays for. They divide those of the profile, so that CPUs take equal parts.
+/// Rounds of a pass: those of its profile, or as many as a small budget pays for. They divide those of the
+/// profile, so that CPUs take equal parts.
 pub(crate) fn rounds(profile: Profile, budget_s: Option<f64>) -> u32 {
     let usual = profile.rounds();
     let paid_for = |rounds: &u32| budget_s.is_none_or(|s| f64::from(*rounds) * LEAST_ROUND_S <= s);
@@ -25,9 +26,10 @@ pub(crate) fn rounds(profile: Profile, budget_s: Option<f64>) -> u32 {
     fewer.find(paid_for).unwrap_or(1)
 }
 
-/// The CPUs that the rounds of a run take in turn, ascending: the same in every run of a machine. Their number is the largest divisor of the
-/// rounds that leaves each CPU two rounds or more. They are spread evenly over the allowed ones, which spreads them over sockets and
-/// last-level caches; of CPUs that share a core one is taken as far as there are cores enough.
+/// The CPUs that the rounds of a run take in turn, ascending: the same in every run of a machine. Their
+/// number is the largest divisor of the rounds that leaves each CPU two rounds or more. They are spread
+/// evenly over the allowed ones, which spreads them over sockets and last-level caches; of CPUs that share a
+/// core one is taken as far as there are cores enough.
 pub(crate) fn cpus(machine: &Machine, allowed: &[u32], rounds: u32) -> Vec<u32> {
     let fit = |number: &u32| rounds.is_multiple_of(*number) && *number as usize <= allowed.len();
     let number = (1..=(rounds / 2).max(1)).rev().find(fit).unwrap_or(1) as usize;
@@ -93,7 +95,8 @@ struct Unit {
 }
 
 impl Deal {
-    /// Deals the points to the rounds so that these take about as long as each other, by the estimates of the plan.
+    /// Deals the points to the rounds so that these take about as long as each other, by the estimates of the
+    /// plan.
     pub(crate) fn new(parts: &[Part], rounds: u32, cpus: usize, turns: &[usize]) -> Self {
         let mut units = units(parts);
         let mut loads = vec![0.0; rounds as usize];
@@ -139,7 +142,8 @@ impl Deal {
         Self { rounds, units, seconds, headline_s }
     }
 
-    /// Whether a point of this part is measured in this round of the run. A point that was asked for later is measured with those of its kind.
+    /// Whether a point of this part is measured in this round of the run. A point that was asked for later is
+    /// measured with those of its kind.
     pub(crate) fn is_dealt(&self, part: usize, planned: &Planned, round: u32) -> bool {
         let again = round >= self.rounds;
         let once = planned.rank == Rank::Once;
@@ -164,7 +168,8 @@ impl Deal {
         self.rounds_of(part, planned).len() as u64
     }
 
-    /// Seconds of this part in this round for all but its headline points, in a pass that has all of its time.
+    /// Seconds of this part in this round for all but its headline points, in a pass that has all of its
+    /// time.
     pub(crate) fn seconds(&self, part: usize, round: u32) -> f64 {
         self.seconds[part][(round % self.rounds) as usize]
     }

@@ -1,6 +1,7 @@
 //! The one ordered list of probes, each with its seconds in the quick, standard and thorough profile.
 //!
-//! A new probe is one file in the folder of its tier and one entry here; `tests/repo/test_registry_is_the_folder.py` compares the two.
+//! A new probe is one file in the folder of its tier and one entry here;
+//! `tests/repo/test_registry_is_the_folder.py` compares the two.
 
 use latlab_harness::{AnyProbe, Erased, Share};
 
@@ -53,7 +54,8 @@ use latlab_probes_storage::storage::write_sequential::WriteSequential;
 pub struct Entry {
     /// The probe.
     pub probe: &'static (dyn AnyProbe + Sync),
-    /// Its seconds: enough for three blocks of each point. All shares together stay so far below 30, 90 and 600 s that a run has time for what is around them.
+    /// Its seconds: enough for three blocks of each point. All shares together stay so far below 30, 90 and
+    /// 600 s that a run has time for what is around them.
     pub share: Share,
 }
 
@@ -196,7 +198,8 @@ mod tests {
         plans.iter().flat_map(points).collect()
     }
 
-    /// What rungs of the ladder are made of, without those that need an interpreter, and those of a disk where there is one.
+    /// What rungs of the ladder are made of, without those that need an interpreter, and those of a disk
+    /// where there is one.
     #[cfg(target_os = "linux")]
     fn named_by_rungs(env: &Env) -> Vec<&'static str> {
         let mut names = vec![

@@ -1,4 +1,5 @@
-//! One round of a run: its CPU, its points, the order of its probes, their deadlines, and what is reported to the watching process.
+//! One round of a run: its CPU, its points, the order of its probes, their deadlines, and what is reported to
+//! the watching process.
 //!
 //! ```text
 //! Request ──► Env (machine, clock, the round's CPU, memory) ──► Deal: this round's points
@@ -30,7 +31,8 @@ use crate::registry::{Entry, LAYOUT, REGISTRY};
 
 /// Memory that is assumed where nobody says how much may be used.
 const MEMORY_UNKNOWN: u64 = 256 << 20;
-/// Headline points may take so many times what their round has: on a busy machine or a slow disk they come before the rest.
+/// Headline points may take so many times what their round has: on a busy machine or a slow disk they come
+/// before the rest.
 const HEADLINE_TIMES: f64 = 1.5;
 
 /// What the watching process asks for.
@@ -41,7 +43,8 @@ pub struct Request {
     pub settings: Settings,
     /// Which round of the run, from 0; those of its first pass are followed by those of further ones.
     pub round: u32,
-    /// When the run began, ns of the system's monotonic clock; now, where nobody says. All rounds tell times since then.
+    /// When the run began, ns of the system's monotonic clock; now, where nobody says. All rounds tell times
+    /// since then.
     pub begun_ns: Option<u64>,
     /// When the run is to have measured, ns of the same clock; else the settings decide.
     pub ends_ns: Option<u64>,
@@ -143,7 +146,8 @@ enum Event<'a> {
     Record {
         record: &'a Record,
     },
-    /// The test file is laid out; whoever opens this descriptor of the worker's keeps it for the rounds to come.
+    /// The test file is laid out; whoever opens this descriptor of the worker's keeps it for the rounds to
+    /// come.
     TestFile {
         fd: i32,
     },
@@ -286,8 +290,8 @@ impl Whole {
         self.plans.iter().position(|plan| plan.test_file_bytes > 0)
     }
 
-    /// The most that the run writes: the test file and what the first pass asks for, then as much again by those after it at most; or what may be
-    /// written in all.
+    /// The most that the run writes: the test file and what the first pass asks for, then as much again by
+    /// those after it at most; or what may be written in all.
     fn announced(&self, env: &Env) -> u64 {
         let first = self.layout_bytes + self.planned.iter().map(|probe| probe.written_bytes).sum::<u64>();
         let again = self.again_bytes.saturating_mul(self.passes - 1).min(first);
@@ -304,7 +308,8 @@ impl Whole {
         plan
     }
 
-    /// What a round measures: the headline points of all probes and then the rest, each in an order of its own.
+    /// What a round measures: the headline points of all probes and then the rest, each in an order of its
+    /// own.
     fn turns(&self, env: &Env, round: u32, request: &Request) -> [Vec<Turn>; 2] {
         let mut rng = Rng::new(mixed(env.seed(u64::from(round))));
         [true, false].map(|headline| {
@@ -410,8 +415,8 @@ pub fn run(
     teller.failed.map_or(Ok(()), Err)
 }
 
-/// Measures the headline points of all probes within the first of these seconds, and then the rest in shares of what is left of the second; whether
-/// the user ended it.
+/// Measures the headline points of all probes within the first of these seconds, and then the rest in shares
+/// of what is left of the second; whether the user ended it.
 fn measure(
     env: &Env,
     [headline, rest]: [Vec<Turn>; 2],
@@ -487,7 +492,8 @@ fn directory(settings: &Settings) -> PathBuf {
     settings.dir.as_ref().map_or_else(default_directory, PathBuf::from)
 }
 
-/// Bytes that a run may write in the quick, standard and thorough profile: flash wears, and other people need the disk too.
+/// Bytes that a run may write in the quick, standard and thorough profile: flash wears, and other people need
+/// the disk too.
 const WRITTEN_BYTES: [u64; 3] = [512 << 20, 4 << 30, 16 << 30];
 
 /// Bytes that this run may write.
@@ -517,8 +523,9 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
     }
 }
 
-/// Memory that a round may use, bytes: as the run's first round found it, for sizes of working sets follow from it and all rounds measure the same
-/// points. A quarter of it is used, so `now` may be as little as half of that before the sizes follow what is left.
+/// Memory that a round may use, bytes: as the run's first round found it, for sizes of working sets follow
+/// from it and all rounds measure the same points. A quarter of it is used, so `now` may be as little as half
+/// of that before the sizes follow what is left.
 fn usable_memory(now: Option<u64>, first: Option<u64>) -> Option<u64> {
     match (now, first) {
         (Some(now), Some(first)) if now < first / 2 => Some(now),
@@ -526,8 +533,8 @@ fn usable_memory(now: Option<u64>, first: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The profile whose sizes a budget can pay for: populating and building the arenas of a longer one would leave no time
-/// to measure in them.
+/// The profile whose sizes a budget can pay for: populating and building the arenas of a longer one would
+/// leave no time to measure in them.
 fn affordable(settings: &Settings) -> Profile {
     // Before the disk was looked at, nobody knows whether there will be a test file.
     let shares = usual_shares(settings, &chosen(settings, &[]), 0);
@@ -573,8 +580,9 @@ fn usual_shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) ->
         .collect()
 }
 
-/// As [`usual_shares`], and what they leave over of the profile's time for a probe that these settings slow down. A budget is split in the usual
-/// proportions: else that probe would leave the others a part of too little.
+/// As [`usual_shares`], and what they leave over of the profile's time for a probe that these settings slow
+/// down. A budget is split in the usual proportions: else that probe would leave the others a part of too
+/// little.
 fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
     let mut shares = usual_shares(settings, chosen, test_file_bytes);
     let slow = chosen.iter().position(|entry| entry.probe.takes_the_rest(settings));
@@ -591,7 +599,8 @@ fn apart(mut seconds: Vec<f64>) -> (f64, Vec<f64>) {
     (layout_s, seconds)
 }
 
-/// A line of the plan, without the layout of the test file; `times` says in how many rounds of a pass a point is measured.
+/// A line of the plan, without the layout of the test file; `times` says in how many rounds of a pass a point
+/// is measured.
 fn planned(spec: &Spec, plan: &Plan<Point>, seconds: f64, times: impl Fn(&Planned) -> u64) -> PlannedProbe {
     let runs = !plan.points.is_empty();
     let written = |planned: &Planned| times(planned) * planned.round_bytes();

@@ -18,8 +18,8 @@ struct Description {
     tool: Tool,
 }
 
-/// Machine, clock and tool as one JSON object. `dir` is the directory whose file system is asked about; without it, that of the user's
-/// cache, as in a run.
+/// Machine, clock and tool as one JSON object. `dir` is the directory whose file system is asked about;
+/// without it, that of the user's cache, as in a run.
 #[pyfunction]
 #[pyo3(signature = (dir=None))]
 pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
@@ -30,15 +30,17 @@ pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
     })
 }
 
-/// Removes scratch folders that runs before left in `dir` (without it, the directory that a run measures by default): this user's own, of
-/// which no process holds the lock. Returns how many; 0 too where the directory cannot be used, and elsewhere than on Linux.
+/// Removes scratch folders that runs before left in `dir` (without it, the directory that a run measures by
+/// default): this user's own, of which no process holds the lock. Returns how many; 0 too where the directory
+/// cannot be used, and elsewhere than on Linux.
 #[pyfunction]
 #[pyo3(signature = (dir=None))]
 pub(crate) fn sweep(py: Python<'_>, dir: Option<PathBuf>) -> usize {
     py.detach(|| crate::system::sweep(&dir.unwrap_or_else(default_directory)))
 }
 
-/// `(lowest ns, highest ns, count)` of every bucket of a run file's histogram that holds something, ascending.
+/// `(lowest ns, highest ns, count)` of every bucket of a run file's histogram that holds something,
+/// ascending.
 #[pyfunction]
 pub(crate) fn decode_histogram(py: Python<'_>, encoding: &str, data: &str) -> PyResult<Vec<(f64, f64, u64)>> {
     let stored =

@@ -18,8 +18,9 @@ fn raised(error: &ExplainError) -> PyErr {
 
 /// Runs a program and returns the ledger of its wall time, as JSON.
 ///
-/// `level` is the most that is used, 1 to 3; `runs` how often it is run; `kept` the calibrations that hold here, as JSON; `overhead` the
-/// share of its CPU time that recording may cost (otherwise 5 %), infinite for all that there is.
+/// `level` is the most that is used, 1 to 3; `runs` how often it is run;
+/// `kept` the calibrations that hold here, as JSON; `overhead` the share of its CPU time that recording may
+/// cost (otherwise 5 %), infinite for all that there is.
 #[pyfunction]
 #[pyo3(signature = (arguments, level=1, runs=1, kept="[]", overhead=None))]
 pub(crate) fn explain_program(

@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-/// Folds the records of a run file into its figures, derived ones included: a JSON array. The header and each record are JSON as they stand in the file.
+/// Folds the records of a run file into its figures, derived ones included: a JSON array. The header and each
+/// record are JSON as they stand in the file.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
 pub(crate) fn fold(

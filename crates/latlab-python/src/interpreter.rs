@@ -50,7 +50,8 @@ impl Batch for Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Its functions and its names hold each other: what the program keeps would stay until the collector comes by.
+        // Its functions and its names hold each other: what the program keeps would stay until the collector
+        // comes by.
         Python::attach(|py| self.names.bind(py).clear());
     }
 }

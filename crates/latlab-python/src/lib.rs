@@ -1,8 +1,8 @@
 //! `latlab._core`: the measuring core as Python sees it. Conversions and errors, nothing else.
 //!
-//! Structured values cross as JSON text of the types that own them, so that the run file, the worker's pipe and
-//! these functions share one schema. Samples cross as buffers or lists of floats. Whatever takes longer than a few
-//! microseconds releases the interpreter.
+//! Structured values cross as JSON text of the types that own them, so that the run file, the worker's pipe
+//! and these functions share one schema. Samples cross as buffers or lists of floats. Whatever takes longer
+//! than a few microseconds releases the interpreter.
 
 mod describe;
 mod explain;

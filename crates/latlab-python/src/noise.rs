@@ -100,9 +100,11 @@ fn heard<T: Serialize>(
     })
 }
 
-/// Listens on a CPU, without one on the quietest, and returns what kept a thread from looking at the clock there, as JSON.
+/// Listens on a CPU, without one on the quietest, and returns what kept a thread from looking at the clock
+/// there, as JSON.
 ///
-/// `level` is the most evidence that is used. `in_worker`: ends early with what there is on SIGTERM; else Ctrl-C raises.
+/// `level` is the most evidence that is used. `in_worker`: ends early with what there is on SIGTERM; else
+/// Ctrl-C raises.
 #[pyfunction]
 #[pyo3(signature = (seconds=10.0, cpu=None, threshold_ns=1000.0, level=None, in_worker=false))]
 pub(crate) fn noise(
@@ -116,7 +118,8 @@ pub(crate) fn noise(
     let (seconds, highest) = (checked_seconds(seconds)?, self::level(level)?);
     if !(100.0..=1e9).contains(&threshold_ns) {
         return Err(PyValueError::new_err(format!(
-            "threshold_ns: {threshold_ns} is not between 100 (below it, reading the clock is the noise) and 1e9"
+            "threshold_ns: {threshold_ns} is not between 100 (below it, reading the clock is the noise) and \
+                1e9"
         )));
     }
     heard(py, in_worker, |clock, go_on| {
@@ -125,7 +128,8 @@ pub(crate) fn noise(
     })
 }
 
-/// Listens to every CPU shortly and to the quietest for the rest of `seconds`, and returns how disturbed they are, as JSON. Options as of `noise`.
+/// Listens to every CPU shortly and to the quietest for the rest of
+/// `seconds`, and returns how disturbed they are, as JSON. Options as of `noise`.
 #[pyfunction]
 #[pyo3(signature = (seconds=2.0, level=None, in_worker=false))]
 pub(crate) fn noise_survey(
@@ -147,7 +151,8 @@ pub(crate) fn noise_survey(
     })
 }
 
-/// Makes known disturbances for `seconds` each and returns how well their causes are found, as JSON. Options as of `noise`.
+/// Makes known disturbances for
+/// `seconds` each and returns how well their causes are found, as JSON. Options as of `noise`.
 #[pyfunction]
 #[pyo3(signature = (seconds=2.0, cpu=None, level=None, in_worker=false))]
 pub(crate) fn noise_self_test(

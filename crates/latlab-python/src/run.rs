@@ -25,9 +25,9 @@ pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
     )
 }
 
-/// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what there is of
-/// the points under way is written first), and fails with an `OSError` when nobody reads any more.
-/// `child` is the command that starts a process which calls [`run_child`] with its last argument.
+/// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what
+/// there is of the points under way is written first), and fails with an `OSError` when nobody reads any
+/// more. `child` is the command that starts a process which calls [`run_child`] with its last argument.
 #[pyfunction]
 #[pyo3(signature = (request_json, fd, child=None))]
 pub(crate) fn run_worker(
@@ -50,8 +50,8 @@ fn host(child: Option<Vec<OsString>>, test_file: Option<File>) -> Host {
     Host { interpreter: Some(Box::new(ThisInterpreter)), child, test_file }
 }
 
-/// Serves one child program on standard input and the descriptor `fd` until its input ends. Returns whether there is a
-/// program of that name.
+/// Serves one child program on standard input and the descriptor `fd` until its input ends. Returns whether
+/// there is a program of that name.
 #[pyfunction]
 pub(crate) fn run_child(py: Python<'_>, program: &str, fd: i32) -> PyResult<bool> {
     Ok(py.detach(|| {
@@ -60,8 +60,8 @@ pub(crate) fn run_child(py: Python<'_>, program: &str, fd: i32) -> PyResult<bool
     })?)
 }
 
-/// Asks the kernel to kill this process when the one that started it ends, however it ends. Returns whether that was
-/// arranged: elsewhere than on Linux it cannot be.
+/// Asks the kernel to kill this process when the one that started it ends, however it ends. Returns whether
+/// that was arranged: elsewhere than on Linux it cannot be.
 #[pyfunction]
 pub(crate) fn die_with_parent() -> bool {
     system::die_with_parent()

@@ -1,4 +1,5 @@
-//! Samples as they come from Python: numpy arrays and other buffers without a detour, lists of numbers otherwise.
+//! Samples as they come from Python: numpy arrays and other buffers without a detour, lists of numbers
+//! otherwise.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;

@@ -62,7 +62,8 @@ pub(crate) fn centre(values: Vec<f64>) -> Option<f64> {
     latlab_stats::centre(&values)
 }
 
-/// Of each point how its second group of runs compares with its first: `(log ratio, standard error, deviation between runs, degrees of freedom)`.
+/// Of each point how its second group of runs compares with its first:
+/// `(log ratio, standard error, deviation between runs, degrees of freedom)`.
 #[pyfunction]
 pub(crate) fn contrast_groups(points: Vec<Vec<Vec<f64>>>) -> Vec<Option<(f64, f64, f64, f64)>> {
     let found = latlab_stats::contrast_groups(&points);

@@ -1,4 +1,5 @@
-//! Every probe's proof in the library as the core has it, where no test is beside the work that the optimiser looks at.
+//! Every probe's proof in the library as the core has it, where no test is beside the work that the optimiser
+//! looks at.
 
 use latlab_probes::{REGISTRY, run_child};
 

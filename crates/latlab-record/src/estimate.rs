@@ -1,4 +1,5 @@
-//! A quantity that is derived from measurements (a ratio, a knee, a fit), with the range that the rounds of its run give it.
+//! A quantity that is derived from measurements (a ratio, a knee, a fit), with the range that the rounds of
+//! its run give it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,8 @@ impl Estimate {
         Self { value, low: None, high: None }
     }
 
-    /// With the interval of a factor about 1: everything is on the logarithm, so a quantity and its inverse agree.
+    /// With the interval of a factor about 1: everything is on the logarithm, so a quantity and its inverse
+    /// agree.
     pub fn within(value: f64, factors: Option<[f64; 2]>) -> Self {
         let ends = factors.filter(|[low, high]| value > 0.0 && 0.0 < *low && high.is_finite());
         Self {
@@ -42,15 +44,17 @@ impl Estimate {
         }
     }
 
-    /// Each quantity of a group of kin with what it was in each round. The interval is that of [`latlab_stats::fold_rounds`], moved to lie about the
-    /// value: of a quantity that is not linear the rounds alone may have another centre.
+    /// Each quantity of a group of kin with what it was in each round. The interval is that of
+    /// [`latlab_stats::fold_rounds`], moved to lie about the value: of a quantity that is not linear the
+    /// rounds alone may have another centre.
     pub fn of_kin(kin: &[(f64, ByCpu)]) -> Vec<Self> {
         let rounds: Vec<ByCpu> = kin.iter().map(|(_, rounds)| rounds.clone()).collect();
         let folded = folded(&rounds).into_iter().zip(kin);
         folded.map(|((_, factors), (value, _))| Self::within(*value, factors)).collect()
     }
 
-    /// Each quantity of a group of kin from what it was in each round alone; not a number where no round says.
+    /// Each quantity of a group of kin from what it was in each round alone; not a number where no round
+    /// says.
     pub fn of_rounds(kin: &[ByCpu]) -> Vec<Self> {
         let folded = folded(kin).into_iter();
         folded.map(|(value, factors)| Self::within(significant(value), factors)).collect()

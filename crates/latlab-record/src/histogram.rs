@@ -220,8 +220,8 @@ impl EncodedHistogram {
     }
 }
 
-/// The V2 histogram inside a deflated one, with its lengths checked: the library takes as much memory as the header
-/// says (up to 4 GiB for the counts, 50 MB for five digits) before it looks whether there is any.
+/// The V2 histogram inside a deflated one, with its lengths checked: the library takes as much memory as the
+/// header says (up to 4 GiB for the counts, 50 MB for five digits) before it looks whether there is any.
 fn inflated(packed: &[u8]) -> Result<Vec<u8>, HistogramError> {
     // Cookie, length of the payload, normalising offset, digits, lowest and highest value, ratio.
     const HEADER: usize = 40;

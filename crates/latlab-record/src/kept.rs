@@ -28,7 +28,8 @@ pub fn significant(value: f64) -> f64 {
     if rounded.is_finite() && (rounded > 0.0) == (value > 0.0) { rounded } else { value }
 }
 
-/// The slow samples of a record in order of time, and how many were left out, those that were before included.
+/// The slow samples of a record in order of time, and how many were left out, those that were before
+/// included.
 pub fn keep_slowest(mut tail: Vec<TailSample>, dropped: u64) -> (Vec<TailSample>, u64) {
     let beyond = tail.len().saturating_sub(TAIL_KEPT);
     if beyond > 0 {
@@ -39,7 +40,8 @@ pub fn keep_slowest(mut tail: Vec<TailSample>, dropped: u64) -> (Vec<TailSample>
     (tail, dropped.saturating_add(beyond as u64))
 }
 
-/// The batch means that a line of this rank keeps: all, or some of them, evenly spread over their order in time.
+/// The batch means that a line of this rank keeps: all, or some of them, evenly spread over their order in
+/// time.
 pub fn keep_values(values: Vec<f64>, rank: Rank) -> Vec<f64> {
     let all = values.len();
     if rank == Rank::Headline || all <= VALUES_KEPT {

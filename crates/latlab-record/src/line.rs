@@ -170,7 +170,8 @@ pub struct Header {
     pub settings: Settings,
     /// What was planned.
     pub plan: Vec<PlannedProbe>,
-    /// Number of rounds that were planned, those of one pass: runs of few probes go on until their figures agree. 0 in a file of version 1, which has one.
+    /// Number of rounds that were planned, those of one pass: runs of few probes go on until their figures
+    /// agree. 0 in a file of version 1, which has one.
     #[serde(default)]
     pub rounds: u32,
     /// CPUs that the rounds take in turn, in the order of their turns.
@@ -205,7 +206,8 @@ pub struct Footer {
     pub stopped_by: String,
     /// Sums.
     pub totals: Totals,
-    /// Version of the fold that made `figures`; 0 = none are stored. A reader whose fold has another version folds the lines again.
+    /// Version of the fold that made `figures`; 0 = none are stored. A reader whose fold has another version
+    /// folds the lines again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fold: u32,
     /// The figures of the run without their shapes: no values, histograms, tail and blocks.
@@ -249,7 +251,8 @@ pub fn schema() -> serde_json::Value {
     serde_json::json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("{SCHEMA_NAME}/{SCHEMA_VERSION}"),
-        "description": "A latlab run: JSON Lines, each line a `line`; `whole` is what `latlab measure --json` prints.",
+        "description": "A latlab run: JSON Lines, each line a `line`; `whole` is what `latlab measure \
+            --json` prints.",
         "anyOf": [line, whole],
         "$defs": generator.take_definitions(true),
     })

@@ -22,7 +22,8 @@ pub enum Pages {
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Order {
-    /// Random within windows of many pages, window after window: translation is cheap, prefetching is not possible.
+    /// Random within windows of many pages, window after window: translation is cheap, prefetching is not
+    /// possible.
     PageLocal,
     /// Random over the whole working set.
     Random,
@@ -91,8 +92,8 @@ pub struct Point {
     pub from_cpu: Option<u32>,
     /// Second CPU of a pair.
     pub to_cpu: Option<u32>,
-    /// Where the two sides of an exchange run: `same-cpu`, `across-blocking`, `across-polling`, `anywhere`; of an allocation, `same-thread` or
-    /// `across-threads`.
+    /// Where the two sides of an exchange run: `same-cpu`, `across-blocking`, `across-polling`, `anywhere`;
+    /// of an allocation, `same-thread` or `across-threads`.
     pub placement: Option<String>,
     /// What the two sides are: `threads` or `processes`.
     pub between: Option<String>,
@@ -106,8 +107,9 @@ pub struct Point {
     pub block_bytes: Option<u64>,
     /// Operations that are under way together.
     pub queue_depth: Option<u32>,
-    /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`, `buffered-fsync-end`, `buffered`; or what lies
-    /// between client and server: `loopback`, `emulated`, `url` (whatever lies before the server that the user names).
+    /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`,
+    /// `buffered-fsync-end`, `buffered`; or what lies between client and server: `loopback`, `emulated`,
+    /// `url` (whatever lies before the server that the user names).
     pub path: Option<String>,
     /// What carries transfers out: `psync`, `io_uring`, `threads`; or whose program: `latlab`, `python`,
     /// `python-requests`, `python-httpx`.
@@ -196,7 +198,8 @@ fn counted(many: u64, what: &str) -> String {
     format!("{many} {what}{}", if many == 1 { "" } else { "s" })
 }
 
-/// In the largest of three decimal units, each a thousand of the next, of which it is a whole number; `None` where it is of none.
+/// In the largest of three decimal units, each a thousand of the next, of which it is a whole number; `None`
+/// where it is of none.
 fn decimal(value: u64, units: [&str; 3]) -> Option<String> {
     let sizes = [1_000_000_000, 1_000_000, 1_000];
     let (unit, size) =
@@ -204,7 +207,8 @@ fn decimal(value: u64, units: [&str; 3]) -> Option<String> {
     Some(format!("{} {unit}", value / size))
 }
 
-/// `10 kB`, `1 GB`, `4 GiB`: decimal where it is a round decimal number, as the sizes of the experiments' files are.
+/// `10 kB`, `1 GB`, `4 GiB`: decimal where it is a round decimal number, as the sizes of the experiments'
+/// files are.
 fn file_size(bytes: u64) -> String {
     decimal(bytes, ["GB", "MB", "kB"]).unwrap_or_else(|| binary_size(bytes))
 }
@@ -283,9 +287,12 @@ mod tests {
         };
         assert_eq!(
             point.label(),
-            "tsc, read, system, 100 files, file 3 MB, block 4 KiB, depth 16, 500 a second, tcp, messages of 1.5 KiB, \
-             2 streams, 7 at once, kept connections, http/2, loopback, fsync, psync, 64 B, 1000 elements, after 2 s, \
-             fresh, threads, same-cpu, CPU 0 and 3, 1 MiB, 96 nodes, stride 256 B, 4k pages, strided, 4 chains, \
+            "tsc, read, system, 100 files, file 3 MB, block 4 KiB, depth 16, 500 a second, tcp, messages of \
+                1.5 KiB, \
+             2 streams, 7 at once, kept connections, http/2, loopback, fsync, psync, 64 B, 1000 elements, \
+                after 2 s, \
+             fresh, threads, same-cpu, CPU 0 and 3, 1 MiB, 96 nodes, stride 256 B, 4k pages, strided, 4 \
+                chains, \
              prefetch 8 ahead, offset 60 B, 50 % reads, delay 5, in batches, 2 threads"
         );
         let one = Point {

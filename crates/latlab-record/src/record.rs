@@ -46,7 +46,8 @@ pub enum Rank {
     Curve,
     /// In one round: its range is that of its kin.
     Detail,
-    /// In one round with all of its time, because it is about how things go on, or because it is there only once.
+    /// In one round with all of its time, because it is about how things go on, or because it is there only
+    /// once.
     Once,
 }
 
@@ -55,7 +56,8 @@ impl Rank {
     const CURVE_EVERY: u32 = 3;
     const CURVE_LEAST: u32 = 2;
 
-    /// In how many of a run's rounds a point of this rank is measured at most: in fewer where its CPU has fewer.
+    /// In how many of a run's rounds a point of this rank is measured at most: in fewer where its CPU has
+    /// fewer.
     pub fn rounds(self, of_run: u32) -> u32 {
         match self {
             Self::Headline => of_run,
@@ -65,8 +67,8 @@ impl Rank {
     }
 }
 
-/// How far from the core a point's work reaches: what disturbs it, and what it does to the core. Points of the same probe and the same
-/// reach are kin: their rounds differ alike.
+/// How far from the core a point's work reaches: what disturbs it, and what it does to the core. Points of
+/// the same probe and the same reach are kin: their rounds differ alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Reach")]
@@ -77,8 +79,8 @@ pub enum CacheScope {
     Private,
     /// Caches and memory that others use too.
     Shared,
-    /// What disturbs is part of what is asked for: who listens for it, and requests at their own rate, whose tail it makes. No block is left
-    /// out for that.
+    /// What disturbs is part of what is asked for: who listens for it, and requests at their own rate, whose
+    /// tail it makes. No block is left out for that.
     Disturbances,
 }
 
@@ -93,7 +95,8 @@ pub struct RoundFigure {
     pub p50: f64,
 }
 
-/// What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %). Absent = not to be told from so few.
+/// What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %). Absent = not to be
+/// told from so few.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -107,8 +110,8 @@ pub struct Spread {
     /// Each CPU's own figure, in the record's unit: the median over its rounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_cpu: Vec<CpuFigure>,
-    /// Present where its CPUs differ by a tenth or more and beyond what their rounds do: why. At most one run in twenty on CPUs that are alike says so
-    /// of any figure.
+    /// Present where its CPUs differ by a tenth or more and beyond what their rounds do: why. At most one run
+    /// in twenty on CPUs that are alike says so of any figure.
     pub differ: Option<Difference>,
 }
 
@@ -244,18 +247,21 @@ pub struct TailSample {
     pub cause: Option<String>,
 }
 
-/// What the samples above the threshold are made of: each has one cause. What nothing explains is a row of its own.
+/// What the samples above the threshold are made of: each has one cause. What nothing explains is a row of
+/// its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailCauses {
-    /// What could be seen: `time stamps` (periods only), `counters` (how long the thread was ready without a CPU), `interrupt flag` (that there
-    /// was an interrupt), `rseq` (and that the thread was preempted), `perf records` (its switches and page faults), `tracepoints` (interrupts of its CPU).
+    /// What could be seen: `time stamps` (periods only),
+    /// `counters` (how long the thread was ready without a CPU), `interrupt
+    /// flag` (that there was an interrupt), `rseq` (and that the thread was preempted), `perf records` (its
+    /// switches and page faults), `tracepoints` (interrupts of its CPU).
     pub level: String,
     /// Faster samples are not in it, ns.
     pub threshold_ns: f64,
     /// The most frequent first.
     pub causes: Vec<TailCause>,
-    /// Their time split by cause, the largest part first, of operations that wait as part of their work. What is missing from the whole is
-    /// unexplained, this thread's own work on its CPU included.
+    /// Their time split by cause, the largest part first, of operations that wait as part of their work. What
+    /// is missing from the whole is unexplained, this thread's own work on its CPU included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<TailPart>,
 }
@@ -263,11 +269,13 @@ pub struct TailCauses {
 /// A cause's part in the time of all slow samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailPart {
-    /// Its name: `waiting`, `run-queue-delay`, `context-switch`, `page-fault`; of the waiting where requests were recorded `device` and `way` (there and back).
+    /// Its name: `waiting`, `run-queue-delay`, `context-switch`, `page-fault`; of the waiting where requests
+    /// were recorded `device` and `way` (there and back).
     pub cause: String,
     /// Time that is known to be its own, ns.
     pub ns: f64,
-    /// Where only a counter of the whole block knows more: so much of the time of other parts may be its own too, at most, ns.
+    /// Where only a counter of the whole block knows more: so much of the time of other parts may be its own
+    /// too, at most, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most_more_ns: Option<f64>,
 }
@@ -372,12 +380,13 @@ impl Observed {
 pub struct Overhead {
     /// Mean of an empty timed region, ns.
     pub region_ns: f64,
-    /// Share of a value that it is at the median (0.001 = 0.1 %). It is in the value, and subtracted from nothing.
+    /// Share of a value that it is at the median (0.001 = 0.1 %). It is in the value, and subtracted from
+    /// nothing.
     pub share: f64,
 }
 
-/// A part of each operation with a distribution of its own, or another view of it: a phase (`open`, `close`), the time in
-/// service without the wait for its turn.
+/// A part of each operation with a distribution of its own, or another view of it: a phase (`open`, `close`),
+/// the time in service without the wait for its turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Channel {
     /// Its name.
@@ -434,7 +443,8 @@ pub struct Record {
     pub summary: Option<Summary>,
     /// Per-operation samples, all of them.
     pub histogram: Option<EncodedHistogram>,
-    /// Batch means, block after block in the order in which they were taken: all of a headline point, at most 16 of another's line.
+    /// Batch means, block after block in the order in which they were taken: all of a headline point, at most
+    /// 16 of another's line.
     pub values: Option<Vec<f64>>,
     /// Samples above `tail_threshold`, in order of time.
     pub tail: Vec<TailSample>,

@@ -9,11 +9,12 @@
 //!     read.bytes(n as u64);
 //! } // ends here
 //! ```
-//! Nothing happens unless the environment names a ring in `LATLAB_STAGES`, which `latlab explain` does. The ring's
-//! form, which the files for other languages share: a header of 64 bytes (magic `LATSTG01`, u32 slots, u32 names,
-//! u64 cursor), 256 names of 64 bytes (u32 state: 0 free, 1 being written, 2 there; u32 length; text of at most 56),
-//! then slots of 64 bytes (u64 index + 1, written last; u64 `CLOCK_MONOTONIC` in ns; u64 bytes; u64 index + 1 of
-//! the begin, in an end; u32 process, thread, name, kind: 0 begin, 1 end). A writer takes a slot by adding 1 to the cursor.
+//! Nothing happens unless the environment names a ring in `LATLAB_STAGES`, which `latlab explain` does. The
+//! ring's form, which the files for other languages share: a header of 64 bytes (magic `LATSTG01`, u32 slots,
+//! u32 names, u64 cursor), 256 names of 64 bytes (u32 state: 0 free, 1 being written, 2 there; u32 length;
+//! text of at most 56), then slots of 64 bytes (u64 index + 1, written last; u64 `CLOCK_MONOTONIC` in ns; u64
+//! bytes; u64 index + 1 of the begin, in an end; u32 process, thread, name, kind: 0 begin, 1 end). A writer
+//! takes a slot by adding 1 to the cursor.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -4,8 +4,9 @@
 //! marks/ (Rust, C, Go; Python through the binding) ──► ring in shared memory ──┐
 //! lines appended to a file (any other language) ──────────────────────────────┴► Reader ──► Spans ──► Table
 //! ```
-//! The ring's form is written in `marks/latlab_stage.rs`; that file is this crate's writer and what users copy. A writer
-//! never waits and never fails: where the reader is late, the oldest marks are overwritten and counted as lost.
+//! The ring's form is written in `marks/latlab_stage.rs`; that file is this crate's writer and what users
+//! copy. A writer never waits and never fails: where the reader is late, the oldest marks are overwritten and
+//! counted as lost.
 
 mod lines;
 #[cfg(target_os = "linux")]

@@ -19,7 +19,8 @@ use crate::writer::now_ns;
 const MOST_OPEN_LINES: usize = 1_000;
 /// Names of stages by lines; further ones share one.
 const MOST_NAMES: usize = 256;
-/// Bytes of lines that are read at a time, that one drain reads at most, and that may wait for the next drains; what is beyond is not read.
+/// Bytes of lines that are read at a time, that one drain reads at most, and that may wait for the next
+/// drains; what is beyond is not read.
 const CHUNK: usize = 1 << 16;
 const DRAINED: u64 = 256 << 10;
 const MOST_WAITING: u64 = 1 << 20;

@@ -49,7 +49,8 @@ impl Reader {
         self.lost
     }
 
-    /// What has come since the last time, into `marks`. With `last`, nobody writes any more: what is unfinished is lost.
+    /// What has come since the last time, into `marks`. With `last`, nobody writes any more: what is
+    /// unfinished is lost.
     pub(crate) fn drain(&mut self, memory: &[AtomicU64], last: bool, marks: &mut Vec<Mark>) {
         let written = memory[2].load(Ordering::Acquire);
         // The cursor only grows, unless somebody has written over it.
@@ -96,7 +97,8 @@ impl Reader {
         })
     }
 
-    /// A name by its number, cleaned: the memory is another program's, and a number without a written name has none.
+    /// A name by its number, cleaned: the memory is another program's, and a number without a written name
+    /// has none.
     fn name(&mut self, memory: &[AtomicU64], number: u32) -> Arc<str> {
         let number = usize::try_from(number).unwrap_or(NAMES);
         let nameless = || Arc::from("(no name)");

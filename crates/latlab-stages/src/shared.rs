@@ -1,4 +1,5 @@
-//! The ring's memory: an anonymous file that has a path while this process lives, and nothing to remove after it.
+//! The ring's memory: an anonymous file that has a path while this process lives, and nothing to remove after
+//! it.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -35,7 +36,8 @@ impl Shared {
         let length = SLOTS_AT + slots as usize * 64;
         let file = memfd_create("latlab-stages", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, length as u64)?;
-        // Others may write into it but not shorten it: this process would get SIGBUS at the next mark. Where that is refused, nothing is mapped.
+        // Others may write into it but not shorten it: this process would get SIGBUS at the next mark. Where
+        // that is refused, nothing is mapped.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new shared mapping of a file that long; unmapped once, in drop.

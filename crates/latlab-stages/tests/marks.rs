@@ -1,4 +1,5 @@
-//! What is marked is heard: by this process, by its threads and children, faster than it is read, and by lines.
+//! What is marked is heard: by this process, by its threads and children, faster than it is read, and by
+//! lines.
 #![cfg(target_os = "linux")]
 
 use std::io::Write as _;

@@ -1,7 +1,8 @@
 //! What a transfer costs by its size: a part that every transfer pays, and a part for each byte.
 //!
-//! `T(B) = alpha + B / beta` holds for direct transfers within a few percent over three orders of magnitude. It is fitted to relative errors:
-//! by absolute ones the largest block alone would decide, and small blocks could be wrong by any factor.
+//! `T(B) = alpha + B / beta` holds for direct transfers within a few percent over three orders of magnitude.
+//! It is fitted to relative errors: by absolute ones the largest block alone would decide, and small blocks
+//! could be wrong by any factor.
 
 /// The fitted line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,8 +13,8 @@ pub struct Affine {
     pub ns_per_byte: f64,
 }
 
-/// Least squares of `fitted / measured - 1` over (bytes, ns). `None` for fewer than three sizes, and when the best line has no start or no slope
-/// above zero: then the times are no such line.
+/// Least squares of `fitted / measured - 1` over (bytes, ns). `None` for fewer than three sizes, and when the
+/// best line has no start or no slope above zero: then the times are no such line.
 pub fn affine(points: &[(f64, f64)]) -> Option<Affine> {
     let sound = |(bytes, ns): &&(f64, f64)| *bytes > 0.0 && *ns > 0.0 && bytes.is_finite() && ns.is_finite();
     let points: Vec<&(f64, f64)> = points.iter().filter(sound).collect();
@@ -53,7 +54,8 @@ impl Affine {
         1e9 / self.ns_per_byte
     }
 
-    /// The block that reaches this share (0 to 1) of the bandwidth, bytes: half of it at `alpha * beta`, 90 % at nine times that.
+    /// The block that reaches this share (0 to 1) of the bandwidth, bytes: half of it at `alpha * beta`, 90 %
+    /// at nine times that.
     pub fn block_for_share(&self, share: f64) -> f64 {
         self.alpha_ns / self.ns_per_byte * share / (1.0 - share)
     }

@@ -6,8 +6,8 @@ use crate::special::beta_inc;
 /// Groups that agree to the last digit differ by no less than this (squares; of logarithms 0.003 %).
 const LEAST_VARIANCE: f64 = 1e-9;
 
-/// How often the means of groups that are alike would lie at least so far apart: one-way analysis of variance (Fisher's F). `None` unless two
-/// groups have values, one of them several.
+/// How often the means of groups that are alike would lie at least so far apart: one-way analysis of variance
+/// (Fisher's F). `None` unless two groups have values, one of them several.
 pub fn anova(groups: &[Vec<f64>]) -> Option<f64> {
     let groups: Vec<&Vec<f64>> = groups.iter().filter(|group| !group.is_empty()).collect();
     let all: Vec<f64> = groups.iter().copied().flatten().copied().collect();

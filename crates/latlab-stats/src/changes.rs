@@ -5,9 +5,10 @@
 //!        ─► optimal partitioning (Jackson et al. 2005), cost of a stretch: sum |x - its median|
 //!        ─► is one straight line as good as the steps? then it is a trend, and has no steps
 //! ```
-//! The median makes the cost deaf to single stalls, of which a disk has many: with squares, each would be a level of its own
-//! (Fearnhead and Rigaill, JASA 114, 2019). Neighbours in time are alike on a shared machine, which looks like steps; so the penalty is
-//! paid in units of the noise as far as independent values would show it.
+//! The median makes the cost deaf to single stalls, of which a disk has many: with squares, each would be a
+//! level of its own (Fearnhead and Rigaill, JASA 114, 2019). Neighbours in time are alike on a shared
+//! machine, which looks like steps; so the penalty is paid in units of the noise as far as independent values
+//! would show it.
 
 use crate::quantile::median;
 
@@ -27,7 +28,8 @@ pub struct Level {
 pub struct Changes {
     /// Stretches in order, which cover the series; one where nothing changes.
     pub levels: Vec<Level>,
-    /// One straight line describes it better than one level, and at least as well as steps: it rises or falls all the while.
+    /// One straight line describes it better than one level, and at least as well as steps: it rises or falls
+    /// all the while.
     pub trend: bool,
     /// Standard deviation of the noise that was reckoned with, as a share of the values.
     pub noise: f64,
@@ -35,13 +37,15 @@ pub struct Changes {
 
 /// A level of fewer values is none: three of them outvote two stalls.
 const SHORTEST: usize = 4;
-/// A change must lower the cost by this many deviations of the noise times ln(n). In 300 simulated series without a change (tests), of
-/// 24 to 180 values, one is found in 0.3 % of independent noise of 30 %, in 0.7 % where one value in ten is a stall, and in 0.7 % and 7 % where neighbours
-/// correlate by 0.3 and 0.6.
+/// A change must lower the cost by this many deviations of the noise times ln(n). In 300 simulated series
+/// without a change (tests), of 24 to 180 values, one is found in 0.3 % of independent noise of 30 %, in 0.7
+/// % where one value in ten is a stall, and in 0.7 % and 7 % where neighbours correlate by 0.3 and 0.6.
 const PENALTY: f64 = 2.0;
-/// Levels that differ by a smaller share are reported as one: no disk's cliff is so low, and a governor or a neighbour moves a disk as much.
+/// Levels that differ by a smaller share are reported as one: no disk's cliff is so low, and a governor or a
+/// neighbour moves a disk as much.
 const SMALLEST_STEP: f64 = 0.1;
-/// Noise is taken for at least so large: a level held to a fraction of a percent, as a limiter does, is not to make steps of what is beside it.
+/// Noise is taken for at least so large: a level held to a fraction of a percent, as a limiter does, is not
+/// to make steps of what is beside it.
 const LEAST_NOISE: f64 = 0.05;
 /// Smaller values, as shares of the median, are stalls like any other: their logarithm would have no end.
 const STALLED: f64 = 1e-3;
@@ -50,7 +54,8 @@ const MOST: usize = 1_200;
 /// Beyond this the neighbours are so alike that a longer memory cannot be told from steps.
 const MOST_ALIKE: f64 = 0.8;
 
-/// Where the level of rates changes; `None` for fewer than eight values, one that is negative or not finite, or where most are 0.
+/// Where the level of rates changes; `None` for fewer than eight values, one that is negative or not finite,
+/// or where most are 0.
 ///
 /// Deterministic. A tenth of a second for a thousand values.
 pub fn changes(values: &[f64]) -> Option<Changes> {
@@ -67,7 +72,8 @@ pub fn changes(values: &[f64]) -> Option<Changes> {
     let of_steps = noise_of_steps(&thinned);
     let mut noise = of_steps;
     let mut parts = partition(&thinned, &costs, noise);
-    // What is left when the steps are taken out says how alike neighbours are; then the steps are looked for again.
+    // What is left when the steps are taken out says how alike neighbours are; then the steps are looked for
+    // again.
     for _ in 0..2 {
         let left = residuals(&thinned, &parts);
         noise = noise_beside_levels(&left, of_steps);
@@ -94,8 +100,8 @@ pub fn changes(values: &[f64]) -> Option<Changes> {
     Some(Changes { levels, trend, noise })
 }
 
-/// How far a straight line through the values rises from the first to the last, in the unit of the values (Theil 1950, Sen 1968: the median of
-/// the slopes of all pairs). 0 for fewer than two values.
+/// How far a straight line through the values rises from the first to the last, in the unit of the values
+/// (Theil 1950, Sen 1968: the median of the slopes of all pairs). 0 for fewer than two values.
 pub fn rise(values: &[f64]) -> f64 {
     let every = values.len().div_ceil(MOST / 4).max(1);
     let thinned: Vec<f64> = values.chunks(every).map(median).collect();
@@ -124,8 +130,8 @@ fn noise_of_steps(values: &[f64]) -> f64 {
     (median(&steps) / MEDIAN_DISTANCE / std::f64::consts::SQRT_2).max(LEAST_NOISE)
 }
 
-/// Deviation of the noise, from what is left beside the levels, made larger where neighbours are alike: the mean of such values varies as that of
-/// fewer ones. It is not below that of the steps.
+/// Deviation of the noise, from what is left beside the levels, made larger where neighbours are alike: the
+/// mean of such values varies as that of fewer ones. It is not below that of the steps.
 fn noise_beside_levels(left: &[f64], of_steps: f64) -> f64 {
     let sizes: Vec<f64> = left.iter().map(|value| value.abs()).collect();
     let own = (median(&sizes) / MEDIAN_DISTANCE).max(of_steps);
@@ -167,7 +173,8 @@ impl Costs {
         let n = values.len();
         let mut all = vec![0.0; n * (n + 1)];
         for from in 0..n {
-            // The two halves around the median, each with its sum: the cost is what the upper sum exceeds the lower by.
+            // The two halves around the median, each with its sum: the cost is what the upper sum exceeds the
+            // lower by.
             let mut sorted: Vec<f64> = Vec::with_capacity(n - from);
             for to in from + 1..=n {
                 let value = values[to - 1];
@@ -356,7 +363,8 @@ mod tests {
         }
     }
 
-    /// Credits for so many bytes, then as many as come back: what a cloud's disk does, with the odd stall while it waits for credits.
+    /// Credits for so many bytes, then as many as come back: what a cloud's disk does, with the odd stall
+    /// while it waits for credits.
     #[test]
     fn a_token_bucket_is_a_burst_and_what_is_refilled() {
         for seed in 0..20 {

@@ -24,7 +24,8 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// Bins of the logarithmic axis are at least this wide (natural logarithm): six of the histogram's own buckets.
+/// Bins of the logarithmic axis are at least this wide (natural logarithm): six of the histogram's own
+/// buckets.
 const BIN: f64 = 0.06;
 /// The clock's step is at most half a bin: steps would look like peaks.
 const STEPS_A_BIN: f64 = 2.0;
@@ -32,12 +33,14 @@ const STEPS_A_BIN: f64 = 2.0;
 const SMOOTHING: [f64; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];
 /// A valley lies at or below this part of the lower one of its peaks.
 const VALLEY: f64 = 0.5;
-/// ... and below it by so many standard deviations of a count (Poisson), so that an empty bin by chance is no valley.
+/// ... and below it by so many standard deviations of a count (Poisson), so that an empty bin by chance is no
+/// valley.
 const DEVIATIONS: f64 = 4.0;
 /// A group holds at least this part of all operations, and this many.
 const SHARE: f64 = 0.005;
 const LEAST: f64 = 20.0;
-/// Medians of neighbours are at least so far apart: a core's frequency and where a page lies in the caches make less (30 % seen).
+/// Medians of neighbours are at least so far apart: a core's frequency and where a page lies in the caches
+/// make less (30 % seen).
 const APART: f64 = 1.4;
 
 /// A stretch of bins that is one group.
@@ -49,7 +52,8 @@ struct Stretch {
     to: usize,
 }
 
-/// The modes of `(value in ns, count)`, ascending; `step_ns` is the clock's step. One mode at least where there is a sample.
+/// The modes of `(value in ns, count)`, ascending; `step_ns` is the clock's step. One mode at least where
+/// there is a sample.
 pub fn modes(buckets: &[(f64, u64)], step_ns: f64) -> Vec<Mode> {
     let all: f64 = buckets.iter().map(|(_, count)| *count as f64).sum();
     let Some(lowest) = buckets.iter().map(|(ns, _)| *ns).find(|ns| *ns > 0.0) else { return Vec::new() };
@@ -147,7 +151,8 @@ fn weakest(stretches: &[Stretch], counts: &[f64], smooth: &[f64], all: f64, widt
                 && lower - valley >= DEVIATIONS * lower.sqrt().min(least.sqrt() / 2.0)
                 && least >= LEAST.max(SHARE * all)
                 && (right.0 - left.0) as f64 * width >= APART.ln();
-            // Few samples first: noise far out in the tail is joined before it is compared with anything large.
+            // Few samples first: noise far out in the tail is joined before it is compared with anything
+            // large.
             (!convinces).then_some((index, least))
         })
         .min_by(|a, b| a.1.total_cmp(&b.1))
@@ -177,7 +182,8 @@ mod tests {
         }
     }
 
-    /// Samples around `ns` that spread by `sigma` on the logarithmic axis (twelve uniform numbers make a normal one).
+    /// Samples around `ns` that spread by `sigma` on the logarithmic axis (twelve uniform numbers make a
+    /// normal one).
     fn group(rng: &mut Rng, count: usize, ns: f64, sigma: f64, step_ns: f64, into: &mut Histogram) {
         for _ in 0..count {
             let normal: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;

@@ -16,8 +16,8 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// [`Moments`] of the values in any order; none when there are none or one is not finite. One pass (Welford, Technometrics 4, 1962): no sum of
-/// squares, so no cancellation for a small spread far from 0.
+/// [`Moments`] of the values in any order; none when there are none or one is not finite. One pass (Welford,
+/// Technometrics 4, 1962): no sum of squares, so no cancellation for a small spread far from 0.
 pub fn moments(values: &[f64]) -> Option<Moments> {
     let (mut n, mut mean, mut squares) = (0_u64, 0.0_f64, 0.0_f64);
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);

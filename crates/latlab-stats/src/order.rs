@@ -2,8 +2,9 @@ use crate::quantile::position;
 use crate::refusal::{Refusal, check};
 use crate::special::{binomial_cdf, binomial_sf};
 
-/// The least number of independent samples with which `[smallest, largest]` encloses the quantile at this level with
-/// half the error on either side: p50 at 95 % needs 6, p99.9 needs 3,688. `u64::MAX` when no number is enough.
+/// The least number of independent samples with which `[smallest, largest]` encloses the quantile at this
+/// level with half the error on either side: p50 at 95 % needs 6, p99.9 needs 3,688. `u64::MAX` when no
+/// number is enough.
 pub fn min_samples(q: f64, level: f64) -> u64 {
     if check(q, level).is_err() {
         return u64::MAX;
@@ -14,10 +15,11 @@ pub fn min_samples(q: f64, level: f64) -> u64 {
     crate::count::whole(n).max(2)
 }
 
-/// Distribution-free interval of quantile `q` from independent samples sorted ascending: two order statistics whose
-/// ranks come from the exact binomial distribution (David and Nagaraja, Order Statistics, section 7.1), both ends included. At most
-/// (1 - level)/2 of error on each side, also with ties. It always contains [`crate::quantile`] of the same samples.
-/// Errors: [`Refusal::TooFew`] below [`min_samples`]; [`Refusal::NotFinite`], [`Refusal::NotSorted`]; a `q` or `level` outside (0, 1).
+/// Distribution-free interval of quantile `q` from independent samples sorted ascending: two order statistics
+/// whose ranks come from the exact binomial distribution (David and Nagaraja, Order Statistics, section 7.1),
+/// both ends included. At most (1 - level)/2 of error on each side, also with ties. It always contains
+/// [`crate::quantile`] of the same samples. Errors: [`Refusal::TooFew`] below [`min_samples`];
+/// [`Refusal::NotFinite`], [`Refusal::NotSorted`]; a `q` or `level` outside (0, 1).
 pub fn order_statistic_interval(sorted: &[f64], q: f64, level: f64) -> Result<(f64, f64), Refusal> {
     check(q, level)?;
     check_sorted(sorted)?;
@@ -53,7 +55,8 @@ fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), Refusal> {
     Ok((lower.min(below + 1), upper.max(above.min(n))))
 }
 
-/// The largest value in `from..=to` for which a condition that turns false once is true; `from` is known to be.
+/// The largest value in `from..=to` for which a condition that turns false once is true; `from` is known to
+/// be.
 fn last_true(from: u64, to: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut yes, mut no) = (from, to + 1);
     while no - yes > 1 {
@@ -125,7 +128,8 @@ mod tests {
 
     #[test]
     fn ranks_of_other_quantiles_are_those_of_the_binomial() {
-        // scipy.stats.binom: the largest lower and the smallest upper rank with at most half of the error beyond.
+        // scipy.stats.binom: the largest lower and the smallest upper rank with at most half of the error
+        // beyond.
         for (n, q, level, want) in [
             (200, 0.9, 0.95, (171, 189)),
             (40, 0.1, 0.95, (1, 9)),

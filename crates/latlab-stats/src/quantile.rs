@@ -2,9 +2,9 @@ use crate::count::whole;
 
 /// Quantile `q` of values sorted ascending, by linear interpolation between order statistics.
 ///
-/// Hyndman and Fan's type 7 (The American Statistician 50, 1996), with numpy's way of interpolating, so that it
-/// agrees with `numpy.quantile`'s default. The unit is that of the values. `q` is clamped to `[0, 1]`; NaN for an
-/// empty slice or a NaN `q`.
+/// Hyndman and Fan's type 7 (The American Statistician 50, 1996), with numpy's way of interpolating, so that
+/// it agrees with `numpy.quantile`'s default. The unit is that of the values. `q` is clamped to `[0, 1]`; NaN
+/// for an empty slice or a NaN `q`.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     if sorted.is_empty() || q.is_nan() {
         return f64::NAN;
@@ -33,7 +33,8 @@ pub(crate) fn position(n: u64, q: f64) -> (u64, f64) {
     (whole(place), place.fract())
 }
 
-/// From whichever end is nearer, so that the result never leaves `[a, b]` and mirrors exactly (as numpy does).
+/// From whichever end is nearer, so that the result never leaves `[a, b]` and mirrors exactly (as numpy
+/// does).
 pub(crate) fn interpolate(a: f64, b: f64, share: f64) -> f64 {
     if share <= 0.0 || a >= b {
         return a;

@@ -58,7 +58,8 @@ fn splitmix64(state: &mut u64) -> u64 {
     mixed(*state)
 }
 
-/// Splitmix64's finaliser (Steele, Lea, Flood 2014): each bit of what it returns depends on each bit of `z`, so neighbours become strangers.
+/// Splitmix64's finaliser (Steele, Lea, Flood 2014): each bit of what it returns depends on each bit of `z`,
+/// so neighbours become strangers.
 #[expect(clippy::inline_always, reason = "it stands in timed loops too, where a call would be measured")]
 #[inline(always)]
 pub fn mixed(mut z: u64) -> u64 {

@@ -1,32 +1,39 @@
 //! The rounds of a run become a figure and its interval.
 //!
-//! What differs between two runs (page frames, the CPU, neighbours, the frequency) is constant within one pass, so the variance that an
-//! interval must hold is taken between passes, not between samples (Kalibera and Jones, Rigorous benchmarking in reasonable time,
-//! ISMM 2013). A run has few of them: their variance is moderated by that of the point's kin, whose variances are taken as draws from one
-//! scaled inverse chi-squared distribution, fitted by the moments of their logarithms (Smyth, Statistical Applications in Genetics and
-//! Molecular Biology 3, 2004).
+//! What differs between two runs (page frames, the CPU, neighbours, the frequency) is constant within one
+//! pass, so the variance that an interval must hold is taken between passes, not between samples (Kalibera
+//! and Jones, Rigorous benchmarking in reasonable time, ISMM 2013). A run has few of them: their variance is
+//! moderated by that of the point's kin, whose variances are taken as draws from one scaled inverse
+//! chi-squared distribution, fitted by the moments of their logarithms (Smyth, Statistical Applications in
+//! Genetics and Molecular Biology 3, 2004).
 //!
-//! Three things differ from Smyth, who has thousands of genes with equal degrees of freedom where a run has some tens of points with
-//! differing ones. The logarithms are weighted by what they are worth (Paule and Mandel, Journal of Research of the NBS 87, 1982). A point's
-//! prior is fitted to the *others*: with few kin its own variance would count twice, and intervals of two or three kin held the truth in 90 %. And
-//! the prior's degrees of freedom hold how well its centre is known: of two others with one degree each nothing else could know more than two.
+//! Three things differ from Smyth, who has thousands of genes with equal degrees of freedom where a run has
+//! some tens of points with differing ones. The logarithms are weighted by what they are worth (Paule and
+//! Mandel, Journal of Research of the NBS 87, 1982). A point's prior is fitted to the *others*: with few kin
+//! its own variance would count twice, and intervals of two or three kin held the truth in 90 %. And the
+//! prior's degrees of freedom hold how well its centre is known: of two others with one degree each nothing
+//! else could know more than two.
 
 use crate::quantile::{median, median_of};
 use crate::special::{beta_inc, digamma, t_quantile, trigamma, trigamma_inverse};
 
-/// Kin that tell by themselves how far their rounds lie apart, without which a point that does not tell has no interval: one alone says
-/// nothing of how unlike kin are, and in simulated unlike ones held the truth in 86 %.
+/// Kin that tell by themselves how far their rounds lie apart, without which a point that does not tell has
+/// no interval: one alone says nothing of how unlike kin are, and in simulated unlike ones held the truth in
+/// 86 %.
 const LEAST_KIN: usize = 3;
-/// A prior counts for no more than so many degrees of freedom: beyond it Student's t is the normal, and kin are never quite alike.
+/// A prior counts for no more than so many degrees of freedom: beyond it Student's t is the normal, and kin
+/// are never quite alike.
 const MOST_DEGREES: f64 = 100.0;
-/// Least variance of logarithms: figures have five significant digits, so what differs by less is not seen (0.003 %).
+/// Least variance of logarithms: figures have five significant digits, so what differs by less is not seen
+/// (0.003 %).
 const LEAST_VARIANCE: f64 = 1e-9;
-/// Variances of kin below this share of their median say that a clock's step hid them, not that a point is so steady.
+/// Variances of kin below this share of their median say that a clock's step hid them, not that a point is so
+/// steady.
 const LEAST_SHARE: f64 = 1e-5;
 /// An interval that reaches beyond so many times its figure says nothing.
 const WIDEST: f64 = 10.0;
-/// Variance of the median of n = 1, 2, ... normals in units of one's, by integration of their order statistics (David and Nagaraja,
-/// Order Statistics, section 3.2).
+/// Variance of the median of n = 1, 2, ... normals in units of one's, by integration of their order
+/// statistics (David and Nagaraja, Order Statistics, section 3.2).
 const MEDIAN_VARIANCE: [f64; 12] = [
     1.0,
     0.5,
@@ -42,21 +49,23 @@ const MEDIAN_VARIANCE: [f64; 12] = [
     0.117_516_187,
 ];
 
-/// The same of the centre of runs (see [`centre`]): simulated, three million draws each, as its difference from their mean, which is
-/// independent of the mean.
+/// The same of the centre of runs (see [`centre`]): simulated, three million draws each, as its difference
+/// from their mean, which is independent of the mean.
 const CENTRE_VARIANCE: [f64; 12] =
     [1.0, 0.5, 0.340_5, 0.273_7, 0.215_1, 0.179_3, 0.154_5, 0.134_1, 0.119_4, 0.107_4, 0.097_2, 0.089_0];
 
 /// What a point's rounds say together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Folded {
-    /// The geometric mean of its CPUs' medians, equally weighted; the arithmetic one where a value is not positive.
+    /// The geometric mean of its CPUs' medians, equally weighted; the arithmetic one where a value is not
+    /// positive.
     pub value: f64,
-    /// Of that, for these CPUs; positive. Absent where nothing tells how far rounds lie apart, and where it would
-    /// reach beyond [`WIDEST`] times the value.
+    /// Of that, for these CPUs; positive. Absent where nothing tells how far rounds lie apart, and where it
+    /// would reach beyond [`WIDEST`] times the value.
     pub interval: Option<(f64, f64)>,
-    /// The median over each CPU's rounds, in the order given: of an even number the geometric mean of the two in the middle, as everything is
-    /// on the logarithm, so that a rate and its time agree. Absent of a CPU without any.
+    /// The median over each CPU's rounds, in the order given: of an even number the geometric mean of the two
+    /// in the middle, as everything is on the logarithm, so that a rate and its time agree. Absent of a CPU
+    /// without any.
     pub by_cpu: Vec<Option<f64>>,
     /// Standard deviation of the logarithm between rounds on one CPU, kin included.
     pub rounds: Option<f64>,
@@ -66,10 +75,11 @@ pub struct Folded {
     pub differ: bool,
 }
 
-/// Folds each point of a group of kin: `points[i]` holds its values by CPU, round after round. `None` for a point without a finite value.
+/// Folds each point of a group of kin: `points[i]` holds its values by CPU, round after round. `None` for a
+/// point without a finite value.
 ///
-/// Simulated (`tests/coverage.rs`): of nominal 95 % at least 92 and at most 98 % where rounds differ by 0 to 10 %, CPUs by 0 to 40 %, and kin
-/// are alike or unlike.
+/// Simulated (`tests/coverage.rs`): of nominal 95 % at least 92 and at most 98 % where rounds differ by 0 to
+/// 10 %, CPUs by 0 to 40 %, and kin are alike or unlike.
 pub fn fold_rounds(points: &[Vec<Vec<f64>>], level: f64) -> Vec<Option<Folded>> {
     let of: Vec<Option<Centre>> = points.iter().map(|cpus| Centre::of(cpus)).collect();
     let kin: Vec<Kin> = kin(&of);
@@ -98,9 +108,10 @@ pub struct Contrast {
     pub error: f64,
 }
 
-/// Compares the first two groups of each point: `points[i]` holds values by group, run after run. What any further group has says only how far
-/// runs lie apart. `None` for a point that lacks one of the two, has a value that is not positive, or of which nothing says how far runs lie
-/// apart. The variance between runs is moderated by that of kin, as [`fold_rounds`] does between rounds.
+/// Compares the first two groups of each point: `points[i]` holds values by group, run after run. What any
+/// further group has says only how far runs lie apart. `None` for a point that lacks one of the two, has a
+/// value that is not positive, or of which nothing says how far runs lie apart. The variance between runs is
+/// moderated by that of kin, as [`fold_rounds`] does between rounds.
 pub fn contrast_groups(points: &[Vec<Vec<f64>>]) -> Vec<Option<Contrast>> {
     let of: Vec<Option<Centre>> = points.iter().map(|groups| Centre::of(groups)).collect();
     let kin: Vec<Kin> = kin(&of);
@@ -132,9 +143,9 @@ pub fn contrast_groups(points: &[Vec<Vec<f64>>]) -> Vec<Option<Contrast>> {
         .collect()
 }
 
-/// The centre of positive values, of which a few may be far off: on the logarithm the median of the means of all pairs, each with itself
-/// included (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963). Its standard error is a fifth smaller than the median's. `None`
-/// where no value is finite and positive.
+/// The centre of positive values, of which a few may be far off: on the logarithm the median of the means of
+/// all pairs, each with itself included (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963). Its
+/// standard error is a fifth smaller than the median's. `None` where no value is finite and positive.
 pub fn centre(values: &[f64]) -> Option<f64> {
     log_centre(values).map(f64::exp)
 }
@@ -340,9 +351,9 @@ impl Prior {
         Self { degrees, variance, kin: n, apart }
     }
 
-    /// How many of its degrees of freedom count beside a variance of the point's own: all where that is not above what kin suggest, none
-    /// where it is far above. A figure that varies far more than its kin is not made steady by them (Phipson et al., Annals of Applied
-    /// Statistics 10, 2016).
+    /// How many of its degrees of freedom count beside a variance of the point's own: all where that is not
+    /// above what kin suggest, none where it is far above. A figure that varies far more than its kin is not
+    /// made steady by them (Phipson et al., Annals of Applied Statistics 10, 2016).
     fn worth_beside(&self, variance: f64, degrees: f64) -> f64 {
         if degrees <= 0.0 || self.degrees <= 0.0 || self.variance <= 0.0 {
             return self.degrees;

@@ -1,8 +1,9 @@
 //! Whether a disk has to move something to answer: what the distance from the last read adds to a read.
 //!
-//! A spinning disk moves its arm over the distance, roughly as its square root, and then waits for the sector to come round: a read just behind
-//! the last one takes some tenths of a millisecond, one far away several milliseconds, spread over a whole rotation (4.0 ms at 15,000 a
-//! minute, 11.1 ms at 5,400). On solid state the distance does not matter. What a kernel says of a disk ("rotational") is no evidence: virtual disks on
+//! A spinning disk moves its arm over the distance, roughly as its square root, and then waits for the sector
+//! to come round: a read just behind the last one takes some tenths of a millisecond, one far away several
+//! milliseconds, spread over a whole rotation (4.0 ms at 15,000 a minute, 11.1 ms at 5,400). On solid state
+//! the distance does not matter. What a kernel says of a disk ("rotational") is no evidence: virtual disks on
 //! flash say yes.
 
 use crate::order::order_statistic_interval;
@@ -50,12 +51,14 @@ const SLOW_NS: f64 = 2e6;
 const BY_CHANCE: f64 = 0.15;
 /// Nothing but memory answers faster.
 const MEMORY_NS: f64 = 2e3;
-/// How far the middle 80 % of far reads lie apart where a rotation spreads them: 0.8 of 4.0 to 11.1 ms, and what the arm adds.
+/// How far the middle 80 % of far reads lie apart where a rotation spreads them: 0.8 of 4.0 to 11.1 ms, and
+/// what the arm adds.
 const ROTATION_NS: [f64; 2] = [2.2e6, 14e6];
 /// Medians of far reads of spinning disks.
 const FAR_NS: [f64; 2] = [2e6, 25e6];
 
-/// Judges times of reads just behind the last one and far away from it, ns, taken in turns. `None` for fewer than twelve of a kind.
+/// Judges times of reads just behind the last one and far away from it, ns, taken in turns. `None` for fewer
+/// than twelve of a kind.
 pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
     let sorted = |times: &[f64]| {
         let mut times: Vec<f64> = times.iter().copied().filter(|ns| ns.is_finite()).collect();

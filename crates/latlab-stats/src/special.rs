@@ -1,7 +1,7 @@
 //! The distribution functions that the exact intervals and tests need.
 //!
-//! Formulas: Abramowitz and Stegun chapters 6 and 26; continued fractions evaluated by Lentz's method as modified by
-//! Thompson and Barnett (1986). Relative error is about 1e-12 for the arguments used here.
+//! Formulas: Abramowitz and Stegun chapters 6 and 26; continued fractions evaluated by Lentz's method as
+//! modified by Thompson and Barnett (1986). Relative error is about 1e-12 for the arguments used here.
 
 const TINY: f64 = 1e-300;
 const PRECISION: f64 = 1e-15;
@@ -107,7 +107,8 @@ pub fn t_quantile(p: f64, df: f64) -> f64 {
     if tail >= 0.5 {
         return 0.0;
     }
-    // Newton's steps on the logarithm of the tail over that of t, which is concave: after the first, each is nearer from the same side.
+    // Newton's steps on the logarithm of the tail over that of t, which is concave: after the first, each is
+    // nearer from the same side.
     let half = f64::midpoint(df, 1.0);
     let ln_front = ln_gamma(half) - ln_gamma(df / 2.0) - 0.5 * (df * std::f64::consts::PI).ln();
     let mut t = 2.0_f64;
@@ -129,8 +130,8 @@ pub fn t_tail(t: f64, df: f64) -> f64 {
     beta_inc(df / 2.0, 0.5, df / (df + t * t))
 }
 
-/// Derivatives of ln Gamma are carried up by their recurrence to where their series is exact: the argument there, and the sum of what each step
-/// adds on the way.
+/// Derivatives of ln Gamma are carried up by their recurrence to where their series is exact: the argument
+/// there, and the sum of what each step adds on the way.
 fn carried_up(x: f64, step: impl Fn(f64) -> f64) -> (f64, f64) {
     const SERIES_FROM: f64 = 10.0;
     let (mut y, mut below) = (x, 0.0);
@@ -165,7 +166,8 @@ fn tetragamma(x: f64) -> f64 {
     below - r * (1.0 + 1.0 / y + rest)
 }
 
-/// The x > 0 with trigamma(x) = v, for v > 0: Newton's steps on 1 / trigamma, which is convex (Smyth 2004, appendix).
+/// The x > 0 with trigamma(x) = v, for v > 0: Newton's steps on 1 / trigamma, which is convex (Smyth 2004,
+/// appendix).
 pub fn trigamma_inverse(v: f64) -> f64 {
     let mut x = 0.5 + 1.0 / v;
     for _ in 0..50 {

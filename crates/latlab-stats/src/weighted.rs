@@ -1,7 +1,7 @@
 //! Quantiles of histogram buckets: `(value, count)`, ascending by value.
 //!
-//! Exact for the bucket values; how far a bucket's value is from its samples is the histogram's own resolution, and
-//! the caller's to state.
+//! Exact for the bucket values; how far a bucket's value is from its samples is the histogram's own
+//! resolution, and the caller's to state.
 
 use crate::quantile::{interpolate, position};
 

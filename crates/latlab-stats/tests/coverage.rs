@@ -1,4 +1,5 @@
-//! How often a nominal 95 % interval of a run's figure contains the true value. Seeded: the same on every run and machine.
+//! How often a nominal 95 % interval of a run's figure contains the true value. Seeded: the same on every run
+//! and machine.
 
 use latlab_stats::fold_rounds;
 use latlab_stats::rng::Rng;
@@ -8,8 +9,9 @@ type Shape = &'static [usize];
 const CURVE: Shape = &[2];
 const DETAIL: Shape = &[1];
 
-/// Share of points whose interval holds the truth, and the median of half its width on the logarithm. The truth is the mean over the
-/// point's CPUs; rounds differ by `between`, of unlike kin by a factor of exp(N(0, 0.7)) each, and blocks of 3 % lie on top.
+/// Share of points whose interval holds the truth, and the median of half its width on the logarithm. The
+/// truth is the mean over the point's CPUs; rounds differ by `between`, of unlike kin by a factor of exp(N(0,
+/// 0.7)) each, and blocks of 3 % lie on top.
 fn rounds_tally(groups: &[(usize, Shape)], between: f64, cpus: f64, unlike: bool) -> (f64, f64) {
     const BLOCK: f64 = 0.03;
     const POINTS: usize = 2000;

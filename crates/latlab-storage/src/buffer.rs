@@ -13,8 +13,8 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// At least one byte, at a multiple of `alignment` (a power of two, 4096 where nothing more is asked). Every page was written
-    /// once, so that a timed read causes no page fault.
+    /// At least one byte, at a multiple of `alignment` (a power of two, 4096 where nothing more is asked).
+    /// Every page was written once, so that a timed read causes no page fault.
     ///
     /// # Panics
     /// When `alignment` is no power of two, or the size is beyond the address space.

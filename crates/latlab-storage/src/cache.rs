@@ -1,7 +1,8 @@
 //! What of a file the page cache holds, and putting it out, without root.
 //!
-//! Asking to put pages out (`POSIX_FADV_DONTNEED`) is a wish: pages that are dirty stay (69 % of a file just written), pages that somebody has mapped stay (all of
-//! them). So the file is flushed first, and afterwards the kernel is asked what is left. A figure is called cold only when that is nothing.
+//! Asking to put pages out (`POSIX_FADV_DONTNEED`) is a wish: pages that are dirty stay (69 % of a file just
+//! written), pages that somebody has mapped stay (all of them). So the file is flushed first, and afterwards
+//! the kernel is asked what is left. A figure is called cold only when that is nothing.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
@@ -43,14 +44,15 @@ impl Residency {
             return Ok(format!("evicted {share:.1} % ({})", self.source));
         }
         Err(format!(
-            "only {share:.1} % could be evicted ({}): another program has the file mapped, or its pages are still being written",
+            "only {share:.1} % could be evicted ({}): another program has the file mapped, or its pages are \
+                still being written",
             self.source
         ))
     }
 }
 
-/// Flushes the file, asks the kernel to drop its pages, and looks at what is left; again for a while, when that is not nothing.
-/// Fails when the file cannot be flushed or asked.
+/// Flushes the file, asks the kernel to drop its pages, and looks at what is left; again for a while, when
+/// that is not nothing. Fails when the file cannot be flushed or asked.
 pub fn evict(file: impl AsFd) -> Result<Residency, StorageError> {
     let file = file.as_fd();
     match fsync(file) {
@@ -73,7 +75,8 @@ pub fn evict(file: impl AsFd) -> Result<Residency, StorageError> {
     }
 }
 
-/// Pages that the kernel is still reading ahead are locked, and stay; a few MB of them are there within this time.
+/// Pages that the kernel is still reading ahead are locked, and stay; a few MB of them are there within this
+/// time.
 const READING_AHEAD: Duration = Duration::from_millis(200);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -157,8 +160,8 @@ fn by_mincore(file: BorrowedFd<'_>, size: u64) -> Result<Residency, StorageError
     })
 }
 
-/// A byte for each page, odd where it is in the page cache. Since Linux 5.2 this is the truth only for who owns the file or may write it; others are told
-/// that all is there.
+/// A byte for each page, odd where it is in the page cache. Since Linux 5.2 this is the truth only for who
+/// owns the file or may write it; others are told that all is there.
 fn present(file: BorrowedFd<'_>, bytes: u64) -> Result<Vec<u8>, StorageError> {
     let what = "asking what the page cache holds";
     let length = usize::try_from(bytes)
@@ -199,7 +202,8 @@ mod tests {
         (own, file)
     }
 
-    /// Such a file that is not in the page cache; `None` where the file system lives in memory and keeps what it has.
+    /// Such a file that is not in the page cache; `None` where the file system lives in memory and keeps what
+    /// it has.
     fn evicted(name: &str) -> Option<(Own, std::os::fd::OwnedFd)> {
         let (own, file) = written(name);
         let found = evict(&file).expect("evicted");

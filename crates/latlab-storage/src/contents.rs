@@ -1,8 +1,9 @@
 //! What is written: bytes that nobody can compress or guess, which tell their own place.
 //!
-//! A disk, a file system or a host that compresses, or that finds zeros, reads and writes such data faster than the
-//! user's: zeros came back at 2.4 GB/s where random bytes gave 1.0. So every block of 4 KiB is a stream of its own, seeded by the file's seed and
-//! the block's number; both stand in its first bytes. A block that is another one's, or an older one's, is found by that.
+//! A disk, a file system or a host that compresses, or that finds zeros, reads and writes such data faster
+//! than the user's: zeros came back at 2.4 GB/s where random bytes gave 1.0. So every block of 4 KiB is a
+//! stream of its own, seeded by the file's seed and the block's number; both stand in its first bytes. A
+//! block that is another one's, or an older one's, is found by that.
 
 use latlab_stats::rng::mixed;
 
@@ -23,7 +24,8 @@ impl Contents {
         Self { seed }
     }
 
-    /// Fills `buffer` with what belongs at `offset`, which must be a multiple of [`BLOCK_BYTES`]; a last part of a block is filled as far as it goes.
+    /// Fills `buffer` with what belongs at `offset`, which must be a multiple of [`BLOCK_BYTES`]; a last part
+    /// of a block is filled as far as it goes.
     pub fn fill(&self, offset: u64, buffer: &mut [u8]) {
         let first = offset / BLOCK_BYTES as u64;
         for (number, block) in (first..).zip(buffer.chunks_mut(BLOCK_BYTES)) {
@@ -40,8 +42,8 @@ impl Contents {
         }
     }
 
-    /// Whether this is what belongs at `offset`: the number of the first block that is not, and what it is instead.
-    /// Errors: one sentence on the first wrong block.
+    /// Whether this is what belongs at `offset`: the number of the first block that is not, and what it is
+    /// instead. Errors: one sentence on the first wrong block.
     pub fn verify(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
         let mut expected = [0u8; BLOCK_BYTES];
         for (number, block) in (offset / BLOCK_BYTES as u64..).zip(bytes.chunks(BLOCK_BYTES)) {
@@ -54,8 +56,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Looks at the first bytes of each block only: seed and number. For timed reads that must not pay for a whole comparison.
-    /// Errors: one sentence on the first wrong block.
+    /// Looks at the first bytes of each block only: seed and number. For timed reads that must not pay for a
+    /// whole comparison. Errors: one sentence on the first wrong block.
     pub fn verify_headers(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
         for (number, block) in (offset / BLOCK_BYTES as u64..).zip(bytes.chunks_exact(BLOCK_BYTES)) {
             if read_word(block, 0) != self.seed || read_word(block, 8) != number {

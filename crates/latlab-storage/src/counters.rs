@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Bytes that this process, or one thread of it, made block devices move, from `/proc/self/io` (needs no right).
+/// Bytes that this process, or one thread of it, made block devices move, from `/proc/self/io` (needs no
+/// right).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessCounters {
     /// Fetched from storage.
@@ -17,12 +18,14 @@ impl ProcessCounters {
         Self::parse(&std::fs::read_to_string("/proc/self/io").ok()?)
     }
 
-    /// Now, of the calling thread alone: other threads may use the disk meanwhile. `None` where the kernel does not tell.
+    /// Now, of the calling thread alone: other threads may use the disk meanwhile. `None` where the kernel
+    /// does not tell.
     pub fn of_this_thread() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
     }
 
-    /// Bytes that the calling thread fetched from storage since `earlier`; `None` where the kernel does not tell.
+    /// Bytes that the calling thread fetched from storage since `earlier`; `None` where the kernel does not
+    /// tell.
     pub fn fetched_since(earlier: Option<Self>) -> Option<u64> {
         Some(Self::of_this_thread()?.since(earlier?).read_bytes)
     }
@@ -57,7 +60,8 @@ pub struct DeviceCounters {
     pub write_bytes: u64,
     /// Flushes completed; `None` before Linux 5.5.
     pub flushes: Option<u64>,
-    /// Time that read requests took from when they were made until the kernel saw them done, summed over them, ns in steps of [`TIME_STEP_NS`].
+    /// Time that read requests took from when they were made until the kernel saw them done, summed over
+    /// them, ns in steps of [`TIME_STEP_NS`].
     pub read_ns: u64,
     /// The same of write requests; one that asks for a flush is among them, with all of its time.
     pub write_ns: u64,
@@ -108,7 +112,8 @@ impl DeviceCounters {
     }
 }
 
-/// Where the counters of the device under a file are read. It stays open: a reading costs microseconds, and no part of them a path.
+/// Where the counters of the device under a file are read. It stays open: a reading costs microseconds, and
+/// no part of them a path.
 #[derive(Debug)]
 pub struct DeviceSource {
     name: String,
@@ -116,9 +121,9 @@ pub struct DeviceSource {
 }
 
 impl DeviceSource {
-    /// Of the partition or whole device with this number, as in a file's `st_dev`.
-    /// Errors: why there is none, as a clause: a file system without a device of its own (overlay, network, btrfs, memory), a device whose
-    /// counting is switched off, a system that does not show it.
+    /// Of the partition or whole device with this number, as in a file's `st_dev`. Errors: why there is none,
+    /// as a clause: a file system without a device of its own (overlay, network, btrfs, memory), a device
+    /// whose counting is switched off, a system that does not show it.
     #[cfg(target_os = "linux")]
     pub fn of(number: rustix::fs::Dev) -> Result<Self, String> {
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));

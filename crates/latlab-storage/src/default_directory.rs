@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The user's cache directory, or the nearest directory above it that exists; the current one where there is neither. A symbolic link is
-/// followed: nobody named it, so nobody can name what it points to instead.
+/// The user's cache directory, or the nearest directory above it that exists; the current one where there is
+/// neither. A symbolic link is followed: nobody named it, so nobody can name what it points to instead.
 pub fn default_directory() -> PathBuf {
     chosen(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
 }

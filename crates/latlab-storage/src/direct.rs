@@ -1,7 +1,8 @@
 //! Reading and writing past the page cache, and whether that is what happens.
 //!
-//! A file system may accept `O_DIRECT` and serve from memory all the same (tmpfs, ZFS, FUSE). So the flag is tried by a transfer, the
-//! contents are compared, and the transfer is looked for in the page cache and in what the kernel counted.
+//! A file system may accept `O_DIRECT` and serve from memory all the same (tmpfs, ZFS, FUSE). So the flag is
+//! tried by a transfer, the contents are compared, and the transfer is looked for in the page cache and in
+//! what the kernel counted.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -19,18 +20,21 @@ pub struct Alignment {
     pub offset_bytes: u64,
 }
 
-/// Alignments that are tried where the kernel does not tell: a sector, a page, and the largest record of common file systems.
+/// Alignments that are tried where the kernel does not tell: a sector, a page, and the largest record of
+/// common file systems.
 const TRIED: [u64; 3] = [512, 4096, 65_536];
 /// Blocks read for the proof, spread over the file.
 const PROOF_READS: u64 = 64;
 
-/// Opens the same file again with these flags, also one without a name: its position and the advice on it are the new descriptor's own.
+/// Opens the same file again with these flags, also one without a name: its position and the advice on it are
+/// the new descriptor's own.
 pub fn open_again(file: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens the same file again, without the page cache. Errors: [`StorageError::Refused`] when the file system does not take the flag.
+/// Opens the same file again, without the page cache. Errors: [`StorageError::Refused`] when the file system
+/// does not take the flag.
 pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
     open_again(file, OFlags::RDWR | OFlags::DIRECT).map_err(|errno| match errno {
         Errno::INVAL | Errno::OPNOTSUPP => {
@@ -40,8 +44,8 @@ pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
     })
 }
 
-/// What direct transfers on this file must be multiples of: as the kernel tells (Linux 6.1), or the least that works, up to 64 KiB. The file must
-/// hold as much.
+/// What direct transfers on this file must be multiples of: as the kernel tells (Linux 6.1), or the least
+/// that works, up to 64 KiB. The file must hold as much.
 pub(crate) fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
     let direct = direct.as_fd();
     if let Some(reported) = reported(direct) {
@@ -75,7 +79,8 @@ fn reported(file: BorrowedFd<'_>) -> Option<Alignment> {
 pub struct DirectEvidence {
     /// Bytes asked for.
     pub asked_bytes: u64,
-    /// Bytes that the kernel says it fetched from storage for this process meanwhile; `None` where it does not tell.
+    /// Bytes that the kernel says it fetched from storage for this process meanwhile; `None` where it does
+    /// not tell.
     pub counted_bytes: Option<u64>,
     /// Bytes of the file that lay in the page cache afterwards.
     pub resident_bytes: u64,
@@ -92,7 +97,8 @@ impl DirectEvidence {
         }
         match self.counted_bytes {
             Some(counted) if counted < self.asked_bytes => Err(format!(
-                "{} bytes were read \"directly\" and the kernel fetched {counted} from storage: something in between answered",
+                "{} bytes were read \"directly\" and the kernel fetched {counted} from storage: something \
+                    in between answered",
                 self.asked_bytes
             )),
             Some(counted) => Ok(format!(

@@ -17,7 +17,8 @@ use {
     std::sync::Arc,
 };
 
-/// Opened when the first probe asks, and shared by all: laying a file out for each of them would write it over and over.
+/// Opened when the first probe asks, and shared by all: laying a file out for each of them would write it
+/// over and over.
 #[derive(Debug)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux lays a test file out"))]
 pub struct Disk {
@@ -67,10 +68,11 @@ impl Disk {
 
 #[cfg(target_os = "linux")]
 impl Disk {
-    /// The run's one test file. It is laid out once, by who comes first, of `bytes`: a run lays it out as large as the most demanding of its probes
-    /// needs it ([`Self::lay_out`]) before any of them asks; whoever asks later takes it as it is and looks at its size. Its blocks may be
-    /// overwritten with what they held ([`Contents`](crate::Contents)), never with anything else: others read it after.
-    /// Errors: as [`TestFile::lay_out`], also for who asks after that.
+    /// The run's one test file. It is laid out once, by who comes first, of `bytes`: a run lays it out as
+    /// large as the most demanding of its probes needs it ([`Self::lay_out`]) before any of them asks;
+    /// whoever asks later takes it as it is and looks at its size. Its blocks may be overwritten with what
+    /// they held ([`Contents`](crate::Contents)), never with anything else: others read it after. Errors: as
+    /// [`TestFile::lay_out`], also for who asks after that.
     pub fn test_file(&self, bytes: u64) -> Result<Arc<TestFile>, StorageError> {
         self.file(bytes, None)
     }
@@ -100,8 +102,8 @@ impl Disk {
         Ok(file)
     }
 
-    /// Takes the test file that another process of this run laid out, open; whether it is such a file. What does not hold what the
-    /// seed says is left alone, and one is laid out anew.
+    /// Takes the test file that another process of this run laid out, open; whether it is such a file. What
+    /// does not hold what the seed says is left alone, and one is laid out anew.
     pub fn adopt(&self, file: File) -> bool {
         let adopted = TestFile::adopt(file.into(), self.seed).ok().map(Arc::new);
         let mut opened = self.opened.borrow_mut();
@@ -109,7 +111,8 @@ impl Disk {
         opened.file.is_some()
     }
 
-    /// A descriptor of the test file that stays open until this process ends, for another process to open it by.
+    /// A descriptor of the test file that stays open until this process ends, for another process to open it
+    /// by.
     pub fn test_file_descriptor(&self) -> Option<i32> {
         Some(self.opened.borrow().file.as_ref()?.file.try_clone().ok()?.into_raw_fd())
     }

@@ -1,7 +1,8 @@
 //! What carries out reads and writes: one system call at a time, `io_uring`, or a pool of threads.
 //!
-//! The engine is part of a figure: one at a time `io_uring` is about 11 % slower than a plain system call, and a pool adds a wake-up to each
-//! operation. Containers often forbid `io_uring`; then the pool keeps several operations under way.
+//! The engine is part of a figure: one at a time `io_uring` is about 11 % slower than a plain system call,
+//! and a pool adds a wake-up to each operation. Containers often forbid `io_uring`; then the pool keeps
+//! several operations under way.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -46,8 +47,8 @@ pub enum EngineKind<'cpus> {
     Threads {
         /// How many, which is how many transfers may be under way.
         count: u32,
-        /// Where they run: the thread that asks is usually pinned to one CPU, and its threads would all be there too. Without any they stay where
-        /// this thread may run.
+        /// Where they run: the thread that asks is usually pinned to one CPU, and its threads would all be
+        /// there too. Without any they stay where this thread may run.
         cpus: &'cpus [u32],
     },
 }
@@ -99,9 +100,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// With so many buffers of `block_bytes` at multiples of `alignment` bytes, at least as many as transfers will be under way.
-    /// Errors: [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more
-    /// threads.
+    /// With so many buffers of `block_bytes` at multiples of `alignment` bytes, at least as many as transfers
+    /// will be under way. Errors: [`StorageError::Refused`] when this system or container does not allow it;
+    /// what the system says when it gives no more threads.
     pub fn open(
         kind: EngineKind<'_>,
         file: &Arc<OwnedFd>,
@@ -132,7 +133,8 @@ impl Engine {
         buffer.expect("the token exists and is not under way")
     }
 
-    /// Begins a transfer. Fails when the system refuses it, the token's last transfer is still under way, or there is no such token.
+    /// Begins a transfer. Fails when the system refuses it, the token's last transfer is still under way, or
+    /// there is no such token.
     pub fn submit(&mut self, transfer: Transfer) -> Result<(), StorageError> {
         let token = transfer.token as usize;
         let buffer = self.buffers.get_mut(token).and_then(Option::take).ok_or_else(|| {
@@ -196,7 +198,9 @@ pub fn uring_allowed() -> bool {
 fn ring(entries: u32) -> Result<IoUring, StorageError> {
     let ring = IoUring::new(entries.next_power_of_two()).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => StorageError::Refused(
-            "io_uring is not allowed here (kernel.io_uring_disabled, or the container's filter of system calls)".to_owned(),
+            "io_uring is not allowed here (kernel.io_uring_disabled, or the container's filter of system \
+                calls)"
+                .to_owned(),
         ),
         _ => StorageError::asking("opening io_uring")(error),
     })?;
@@ -228,8 +232,9 @@ impl Driver for Uring {
             Direction::Read => opcode::Read::new(file, base, length).offset(offset).build(),
             Direction::Write => opcode::Write::new(file, base, length).offset(offset).build(),
         };
-        // SAFETY: the buffer's memory stays where it is and belongs to `under_way` alone until the completion is seen; the drop of this engine
-        // waits for that, or gives the memory up. The engine holds the file open.
+        // SAFETY: the buffer's memory stays where it is and belongs to `under_way` alone until the completion
+        // is seen; the drop of this engine waits for that, or gives the memory up. The engine holds the file
+        // open.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(u64::from(token))) };
         if pushed.is_err() {
             let full = "more transfers than the queue has room for".to_owned();

@@ -1,7 +1,8 @@
 //! Whether every byte of a file is really on the disk.
 //!
-//! A range that was only reserved (`fallocate`) or never touched (a hole) is answered without the disk: such a file gave 103 GB/s and
-//! 0.7 us "from the disk". So nothing is measured before the file's map was looked at.
+//! A range that was only reserved (`fallocate`) or never touched (a hole) is answered without the disk: such
+//! a file gave 103 GB/s and 0.7 us "from the disk". So nothing is measured before the file's map was looked
+//! at.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -23,13 +24,14 @@ pub struct Extents {
     pub delayed_bytes: u64,
     /// Pieces that the file lies in.
     pub pieces: u64,
-    /// Whether the map tells reserved ranges from written ones. Where it does not (`SEEK_HOLE` only), unwritten bytes count as
-    /// written or as holes, as the file system likes.
+    /// Whether the map tells reserved ranges from written ones. Where it does not (`SEEK_HOLE` only),
+    /// unwritten bytes count as written or as holes, as the file system likes.
     pub exact: bool,
 }
 
 impl Extents {
-    /// Whether a read of the whole file must go to the disk, and if not, why. Errors: one sentence with the bytes that are not there.
+    /// Whether a read of the whole file must go to the disk, and if not, why. Errors: one sentence with the
+    /// bytes that are not there.
     pub fn all_written(&self) -> Result<(), String> {
         for (bytes, what) in [
             (self.unwritten_bytes, "are reserved but were never written"),

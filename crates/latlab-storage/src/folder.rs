@@ -1,8 +1,9 @@
 //! A private folder with a name, for what needs names: many small files, creating, renaming, removing.
 //!
-//! Whoever makes one holds a lock in it for as long as it is used. The kernel lets go of the lock however the process ends, so a folder whose
-//! lock is free is nobody's, and the next run removes it. It counts as latlab's only if all of this holds: its name is one that [`scratch_name`]
-//! gives, it is this user's and on this device, and its lock is a regular file with the text [`MAGIC`]. Inside, only an [`Entry`] is removed.
+//! Whoever makes one holds a lock in it for as long as it is used. The kernel lets go of the lock however the
+//! process ends, so a folder whose lock is free is nobody's, and the next run removes it. It counts as
+//! latlab's only if all of this holds: its name is one that [`scratch_name`] gives, it is this user's and on
+//! this device, and its lock is a regular file with the text [`MAGIC`]. Inside, only an [`Entry`] is removed.
 //! Anything else stays where it is, and so do the folder and its lock then.
 
 use std::ffi::{CStr, CString};
@@ -23,7 +24,8 @@ use crate::{Entry, Place, StorageError};
 
 /// What a lock file holds, to the byte.
 const MAGIC: &[u8] = b"latlab scratch folder: latlab removes it when no process holds a lock on this file\n";
-/// A folder may be swept before it has a lock. It is empty then, and another one is made, at most so many times.
+/// A folder may be swept before it has a lock. It is empty then, and another one is made, at most so many
+/// times.
 const ATTEMPTS: u32 = 10;
 
 /// A locked folder, removed with every [`Entry`] in it when this is dropped.
@@ -122,8 +124,9 @@ impl Drop for Folder {
     }
 }
 
-/// Removes what killed runs of this user left in a directory: folders that nobody holds, empty ones without a lock, and empty files. Their
-/// names are those of scratch folders to the letter. Returns how many. Fails when the directory cannot be listed.
+/// Removes what killed runs of this user left in a directory: folders that nobody holds, empty ones without a
+/// lock, and empty files. Their names are those of scratch folders to the letter. Returns how many. Fails
+/// when the directory cannot be listed.
 pub fn sweep(place: &Place) -> Result<usize, StorageError> {
     let names =
         names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?;
@@ -188,8 +191,8 @@ fn names(folder: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
     Ok(names)
 }
 
-/// Removes the entries of a folder, counting the files, then its lock and the folder. Both stay if anything else is in it, or if this is cut short:
-/// the next sweep goes on with it.
+/// Removes the entries of a folder, counting the files, then its lock and the folder. Both stay if anything
+/// else is in it, or if this is cut short: the next sweep goes on with it.
 fn remove(parent: BorrowedFd<'_>, name: &CStr, folder: BorrowedFd<'_>, files: &mut u64) -> Result<(), Errno> {
     if !remove_entries(folder, &fstat(folder)?, true, files)? {
         return Err(Errno::NOTEMPTY);

@@ -6,8 +6,8 @@
 //!   │                                                       └──► engine: one system call at a time, io_uring, threads
 //!   └─ room: free space kept, limits, byte budget            └──► direct: alignment, and a transfer that the device counted
 //! ```
-//! Nothing here is timed, and nothing is believed without a check: a file system may accept a flag and ignore it.
-//! Regular files in the user's own directory only; no setting of the machine is ever changed.
+//! Nothing here is timed, and nothing is believed without a check: a file system may accept a flag and ignore
+//! it. Regular files in the user's own directory only; no setting of the machine is ever changed.
 
 mod buffer;
 mod contents;

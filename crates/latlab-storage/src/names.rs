@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const PREFIX: &str = ".latlab-";
 
-/// A name for a scratch folder, or for a file that has a name for a moment: `.latlab-PID-TIME`, the time in ns since 1970, hexadecimal.
+/// A name for a scratch folder, or for a file that has a name for a moment: `.latlab-PID-TIME`, the time in
+/// ns since 1970, hexadecimal.
 pub(crate) fn scratch_name() -> CString {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let text = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());

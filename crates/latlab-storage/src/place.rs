@@ -81,9 +81,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// Opens a directory of the user's.
-    /// Errors: [`StorageError::Refused`] when it is no directory (a symbolic link at the end of its path is none), somebody else's, or for
-    /// [`Purpose::Disk`] in memory; [`StorageError::System`] when it cannot be opened.
+    /// Opens a directory of the user's. Errors: [`StorageError::Refused`] when it is no directory (a symbolic
+    /// link at the end of its path is none), somebody else's, or for [`Purpose::Disk`] in memory;
+    /// [`StorageError::System`] when it cannot be opened.
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self, StorageError> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
@@ -100,7 +100,8 @@ impl Place {
         let is_shared = Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX);
         if !ours && !is_shared {
             return Err(StorageError::Refused(format!(
-                "the directory for scratch files belongs to another user (uid {}): name one of yours with --dir",
+                "the directory for scratch files belongs to another user (uid {}): name one of yours with \
+                    --dir",
                 stat.st_uid
             )));
         }
@@ -108,14 +109,17 @@ impl Place {
             is_in_memory(&directory).map_err(StorageError::asking("asking for the file system"))?;
         if purpose == Purpose::Disk && is_in_memory {
             return Err(StorageError::Refused(
-                "this directory is a file system in memory (tmpfs): no disk can be measured there; name a directory on a disk with --dir".to_owned(),
+                "this directory is a file system in memory (tmpfs): no disk can be measured there; name a \
+                    directory on a disk with --dir"
+                    .to_owned(),
             ));
         }
         Ok(Self { directory, device: stat.st_dev, removals: Arc::default() })
     }
 
-    /// What may be written here now.
-    /// Errors: [`StorageError::Refused`] when nothing may be written; [`StorageError::System`] when the file system does not say.
+    /// What may be written here now. Errors:
+    /// [`StorageError::Refused`] when nothing may be written; [`StorageError::System`] when the file system
+    /// does not say.
     pub fn room(&self) -> Result<Room, StorageError> {
         let refused =
             match accessat(&self.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()) {
@@ -135,8 +139,9 @@ impl Place {
         })
     }
 
-    /// A file without a name, to be read and written, that is gone when its descriptor is: nothing is left however this process ends.
-    /// The room is looked at; nothing is written. Fails when there is no room for `bytes`, or the system refuses.
+    /// A file without a name, to be read and written, that is gone when its descriptor is: nothing is left
+    /// however this process ends. The room is looked at; nothing is written. Fails when there is no room for
+    /// `bytes`, or the system refuses.
     pub fn file(&self, bytes: u64) -> Result<OwnedFd, StorageError> {
         self.room()?.admit(bytes)?;
         let what = "making a scratch file";
@@ -161,7 +166,8 @@ impl Place {
         self.directory.as_fd()
     }
 
-    /// Mean time that removing a small file took here in this run, s; `None` before the first removal of more than a few.
+    /// Mean time that removing a small file took here in this run, s; `None` before the first removal of more
+    /// than a few.
     pub fn removal_s(&self) -> Option<f64> {
         let (files, took) = *self.removals.0.lock().ok()?;
         (files > 0).then(|| took.as_secs_f64() / files as f64)

@@ -33,7 +33,8 @@ impl Room {
         self.spendable_bytes().min(self.largest_file_bytes.unwrap_or(u64::MAX))
     }
 
-    /// Whether a file of `bytes` may be made. Errors: [`StorageError::Refused`] with what is there, what stays, and what would be needed.
+    /// Whether a file of `bytes` may be made. Errors: [`StorageError::Refused`] with what is there, what
+    /// stays, and what would be needed.
     pub fn admit(&self, bytes: u64) -> Result<(), StorageError> {
         if let Some(limit) = self.largest_file_bytes
             && bytes > limit
@@ -86,7 +87,8 @@ impl Budget {
         self.limit.min(self.announced.load(Ordering::Acquire))
     }
 
-    /// Takes `bytes` before they are written. Errors: [`StorageError::Refused`] when that is more than is left; nothing is taken then.
+    /// Takes `bytes` before they are written. Errors: [`StorageError::Refused`] when that is more than is
+    /// left; nothing is taken then.
     pub fn spend(&self, bytes: u64) -> Result<(), StorageError> {
         let most = self.most();
         let taken = self.spent.fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {

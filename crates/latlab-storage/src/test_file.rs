@@ -16,8 +16,9 @@ use crate::{
 
 /// Bytes written at a time: beyond the half-bandwidth block of every disk met so far.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Bytes left to the page cache before they are flushed, where there is no way past it: what is under way when time is up must still get to the disk.
-/// A gibibyte that was flushed only at its end took five times as long here, because the kernel holds a writer back who is far ahead of the disk.
+/// Bytes left to the page cache before they are flushed, where there is no way past it: what is under way
+/// when time is up must still get to the disk. A gibibyte that was flushed only at its end took five times as
+/// long here, because the kernel holds a writer back who is far ahead of the disk.
 const FLUSHED_BYTES: u64 = 16 << 20;
 /// Where that many take longer, each chunk is flushed.
 const FLUSHED_WITHIN: Duration = Duration::from_millis(100);
@@ -49,14 +50,16 @@ pub struct TestFile {
 }
 
 impl TestFile {
-    /// Makes a file without a name and writes every byte of it once, then flushes it and looks whether all is there. The bytes are taken from
-    /// the budget first. Fails when there is no room, the disk fails, or the file system does not keep what was written.
+    /// Makes a file without a name and writes every byte of it once, then flushes it and looks whether all is
+    /// there. The bytes are taken from the budget first. Fails when there is no room, the disk fails, or the
+    /// file system does not keep what was written.
     pub fn lay_out(place: &Place, budget: &Budget, bytes: u64, seed: u64) -> Result<Self, StorageError> {
         Self::lay_out_until(place, budget, bytes, seed, None)
     }
 
-    /// As [`Self::lay_out`], but what is not written at `until` stays out of the file, which is smaller then: a slow disk does not take the time that
-    /// others are to measure in. What was not written goes back to the budget.
+    /// As [`Self::lay_out`], but what is not written at `until` stays out of the file, which is smaller then:
+    /// a slow disk does not take the time that others are to measure in. What was not written goes back to
+    /// the budget.
     pub(crate) fn lay_out_until(
         place: &Place,
         budget: &Budget,
@@ -142,8 +145,9 @@ impl TestFile {
     }
 }
 
-/// Writes from the front until all is there or the next piece would end after `until`; how much was written. Past the page cache where that
-/// works: there is no page to be had first (which took longer than the disk on a virtual machine), and nothing is left in memory that others did not ask for.
+/// Writes from the front until all is there or the next piece would end after `until`; how much was written.
+/// Past the page cache where that works: there is no page to be had first (which took longer than the disk on
+/// a virtual machine), and nothing is left in memory that others did not ask for.
 fn write_until(
     file: &OwnedFd,
     contents: Contents,

@@ -1,4 +1,5 @@
-//! A sweep among other people's files: nothing that latlab did not make disappears, and what killed runs left does.
+//! A sweep among other people's files: nothing that latlab did not make disappears, and what killed runs left
+//! does.
 #![cfg(target_os = "linux")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +42,8 @@ enum Fate {
     Held,
     /// Another user's: all of it stays.
     AnotherUsers,
-    /// The user put this into it, and this into its directories: both stay, and so do the folder and its lock.
+    /// The user put this into it, and this into its directories: both stay, and so do the folder and its
+    /// lock.
     Shared { inside: BTreeMap<String, Foreign>, deeper: BTreeMap<String, Foreign> },
 }
 

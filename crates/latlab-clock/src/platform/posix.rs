@@ -10,7 +10,8 @@ pub(crate) const MONOTONIC: RawId = libc::CLOCK_MONOTONIC;
 #[inline(always)]
 pub(crate) fn read(id: RawId) -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `time` is valid for writing a timespec; an unknown id is reported by the return value, not by a fault.
+    // SAFETY: `time` is valid for writing a timespec; an unknown id is reported by the return value, not by a
+    // fault.
     unsafe { libc::clock_gettime(id, time.as_mut_ptr()) };
     // SAFETY: zeroed is a valid timespec, and clock_gettime writes only valid ones.
     nanoseconds(unsafe { time.assume_init() })

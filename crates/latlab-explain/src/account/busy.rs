@@ -1,16 +1,20 @@
-//! Wall time in which at least one thread ran, and in which none ran but one was ready, from samples of `/proc` and exact counters.
+//! Wall time in which at least one thread ran, and in which none ran but one was ready, from samples of
+//! `/proc` and exact counters.
 //!
-//! Exact are the CPU time C of all threads, their run-queue delay Q and the number P of CPUs. `/proc` shows running and ready threads alike: the
-//! samples' runnable thread time is scaled to C + Q. Beside n of them a sample met m runnable threads of other programs (`/proc/loadavg`), which
-//! have m CPUs at most: P - m of the n surely run. Were any P of the n + m as likely to have the CPUs as the next, n P / (n + m) would run. The
-//! odds of all samples are changed by one factor, such that the threads ran for C; where even those that surely run had less, all waited at once
-//! for the rest, as under a limit on CPU time.
+//! Exact are the CPU time C of all threads, their run-queue delay Q and the number P of CPUs. `/proc` shows
+//! running and ready threads alike: the samples' runnable thread time is scaled to C + Q. Beside n of them a
+//! sample met m runnable threads of other programs (`/proc/loadavg`), which have m CPUs at most: P - m of the
+//! n surely run. Were any P of the n + m as likely to have the CPUs as the next, n P / (n + m) would run. The
+//! odds of all samples are changed by one factor, such that the threads ran for C; where even those that
+//! surely run had less, all waited at once for the rest, as under a limit on CPU time.
 //!
-//! If none surely runs, none does with the probability that the hypergeometric distribution gives: two threads that lose one CPU in turn never
-//! both wait. That is a scheduler that balances CPUs. The interval also allows for one that does not, where each CPU is lost independently; and,
-//! as m is of one moment, for any m.
+//! If none surely runs, none does with the probability that the hypergeometric distribution gives: two
+//! threads that lose one CPU in turn never both wait. That is a scheduler that balances CPUs. The interval
+//! also allows for one that does not, where each CPU is lost independently; and, as m is of one moment, for
+//! any m.
 //!
-//! Whatever the samples say, C / P ≤ running ≤ min(C, wall) and ready ≤ Q. Of a single thread both are exact without a sample.
+//! Whatever the samples say, C / P ≤ running ≤ min(C, wall) and ready ≤ Q. Of a single thread both are exact
+//! without a sample.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +28,8 @@ pub(crate) struct Exact {
     pub cpu: f64,
     /// Run-queue delay.
     pub queue: f64,
-    /// At most this much besides: delay that ended with its thread before it was read, and time that the host took.
+    /// At most this much besides: delay that ended with its thread before it was read, and time that the host
+    /// took.
     pub uncounted: f64,
     /// CPUs that the program may run on.
     pub cpus: u32,
@@ -93,7 +98,8 @@ pub(crate) fn busy(seen: &Seen<'_>, exact: &Exact) -> Busy {
     Busy { running, ready, uncounted: estimate.uncounted.min(ready.of) }
 }
 
-/// The same where it is not known how many threads of other programs were runnable: they may have had all CPUs.
+/// The same where it is not known how many threads of other programs were runnable: they may have had all
+/// CPUs.
 fn beside_unknown(by_runnable: &BTreeMap<(u32, u32), u64>, cpus: u32) -> BTreeMap<(u32, u32), u64> {
     let mut unknown = BTreeMap::new();
     for ((threads, _), ns) in by_runnable {
@@ -150,7 +156,8 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
 struct Given {
     /// The part of its CPUs that a thread had where other programs could not have them.
     surely: f64,
-    /// How other programs do where CPUs are contested: 0 they have none, 0.5 each thread is as likely to run as the next, 1 they have all.
+    /// How other programs do where CPUs are contested: 0 they have none, 0.5 each thread is as likely to run
+    /// as the next, 1 they have all.
     others: f64,
 }
 
@@ -262,7 +269,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A second on two CPUs of which `cpu_ms` and `queue_ms` were counted, with so many threads met beside so many of other programs for so long.
+    /// A second on two CPUs of which `cpu_ms` and `queue_ms` were counted, with so many threads met beside so
+    /// many of other programs for so long.
     fn reported(cpu_ms: u64, queue_ms: u64, met_ms: &[((u32, u32), u64)]) -> Busy {
         let met = met_ms.iter().map(|(met, ms)| (*met, ms * MS));
         let runnable = met_ms.iter().map(|(_, ms)| ms).sum::<u64>();

@@ -1,7 +1,8 @@
-//! Time on the CPU by function and by source line: the samples of each category, by where they fell, divide what it took.
+//! Time on the CPU by function and by source line: the samples of each category, by where they fell, divide
+//! what it took.
 //!
-//! Each table sums to the share of wall time in which a thread ran. What is not listed is one row; so is what is known of the kernel by other
-//! means than samples.
+//! Each table sums to the share of wall time in which a thread ran. What is not listed is one row; so is what
+//! is known of the kernel by other means than samples.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

@@ -1,9 +1,10 @@
 //! Wall time by the stages that the program marks itself.
 //!
-//! The sweep gives each instant to what threads do; here the same instant goes to the stages that these threads are in: the innermost open
-//! one of the thread, else of its process, else of the program. What a stage got so sums to wall time like the ledger. How it divides into
-//! categories is estimated: waits from the sweep, time on the CPU from the samples in the stage; both are then fitted to the ledger's own
-//! sums (iterative proportional fitting), so that the two tables say the same.
+//! The sweep gives each instant to what threads do; here the same instant goes to the stages that these
+//! threads are in: the innermost open one of the thread, else of its process, else of the program. What a
+//! stage got so sums to wall time like the ledger. How it divides into categories is estimated: waits from
+//! the sweep, time on the CPU from the samples in the stage; both are then fitted to the ledger's own sums
+//! (iterative proportional fitting), so that the two tables say the same.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::rules::{Reason, Rules};
 
 /// Changes that wait for the sweep to come to them.
 const MOST_PENDING: usize = 1 << 20;
-/// Places from the end at which a change is put in order; one that belongs further forward counts from there on.
+/// Places from the end at which a change is put in order; one that belongs further forward counts from there
+/// on.
 const MOST_BACK: usize = 1024;
 /// Stages that one thread, and that all threads together, may be in at once.
 const MOST_DEEP: usize = 256;
@@ -25,8 +27,9 @@ const ROUNDS: usize = 50;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Got {
-    /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of it; of time in which threads were
-    /// looked at, a scan counts for the stage at its own moment, in proportion to the time since the scan before.
+    /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of
+    /// it; of time in which threads were looked at, a scan counts for the stage at its own moment, in
+    /// proportion to the time since the scan before.
     pub time: f64,
     /// Threads in it ran, nanoseconds of wall time.
     pub running: f64,
@@ -145,7 +148,8 @@ impl ByStage {
         self.pending.insert(place, change);
     }
 
-    /// Whether so many changes wait for the sweep that it should go on: more than [`MOST_PENDING`] are not kept.
+    /// Whether so many changes wait for the sweep that it should go on: more than [`MOST_PENDING`] are not
+    /// kept.
     pub(crate) fn is_filling(&self) -> bool {
         self.pending.len() > MOST_PENDING / 4
     }
@@ -209,7 +213,8 @@ impl ByStage {
         *self.samples.0.entry((stage, reason)).or_default() += weight;
     }
 
-    /// Samples since the last time. Nobody has them then: they are to come back with the weight that they have in the whole run.
+    /// Samples since the last time. Nobody has them then: they are to come back with the weight that they
+    /// have in the whole run.
     pub(crate) fn take_samples(&mut self) -> Samples {
         std::mem::take(&mut self.samples)
     }
@@ -234,8 +239,9 @@ impl ByStage {
 /// Share of wall time by stage and by what it was spent on.
 pub(crate) type Divided = Vec<(String, BTreeMap<Doing, f64>)>;
 
-/// Divides each stage's time. `ledger`: the shares of wall time by category; `on_cpu`: those that time on the CPU is divided into, with
-/// their nanoseconds; `samples`: whether samples were taken on the CPU, and whether in the kernel too.
+/// Divides each stage's time. `ledger`: the shares of wall time by category; `on_cpu`: those that time on the
+/// CPU is divided into, with their nanoseconds; `samples`: whether samples were taken on the CPU, and whether
+/// in the kernel too.
 pub(crate) fn divided(
     sums: &Sums,
     rules: &Rules,
@@ -317,7 +323,8 @@ fn seeds(
     parts
 }
 
-/// Iterative proportional fitting: until rows and columns have these sums as nearly as what is in the table allows. Rows are met exactly.
+/// Iterative proportional fitting: until rows and columns have these sums as nearly as what is in the table
+/// allows. Rows are met exactly.
 fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Doing, f64>) {
     for _ in 0..ROUNDS {
         for (spent, wanted) in columns {

@@ -1,4 +1,5 @@
-//! How often a program made which system call, and on which file, how long they took and which errors they returned: what `strace -c` counts.
+//! How often a program made which system call, and on which file, how long they took and which errors they
+//! returned: what `strace -c` counts.
 //!
 //! Pure: names of calls and errors are the caller's.
 
@@ -10,7 +11,8 @@ use crate::account::calls_on::{CallsOn, Meaning, Sum, Way};
 const MOST_THREADS: usize = 65_536;
 /// Descriptors of one call.
 const MOST_ON: usize = 2;
-/// What comes back from the handler of a signal has the registers of what it interrupted: no number, and no result of its own.
+/// What comes back from the handler of a signal has the registers of what it interrupted: no number, and no
+/// result of its own.
 const FROM_HANDLER: i64 = -1;
 
 /// A call that has not come back.
@@ -61,7 +63,8 @@ impl Calls {
         }
     }
 
-    /// At this time records were lost, or none were made for a while: of calls that had not come back nothing is known, nor which descriptors are open.
+    /// At this time records were lost, or none were made for a while: of calls that had not come back nothing
+    /// is known, nor which descriptors are open.
     pub(crate) fn gap(&mut self, time: u64) {
         for lost in std::mem::take(&mut self.within).into_values() {
             self.forget(&lost);
@@ -73,8 +76,8 @@ impl Calls {
         lost.on.iter().flatten().for_each(|(id, _)| self.on.forget(*id));
     }
 
-    /// A thread of a process comes back. Of a call whose beginning was not recorded nothing is known; a new thread comes back from a call that it
-    /// never made.
+    /// A thread of a process comes back. Of a call whose beginning was not recorded nothing is known; a new
+    /// thread comes back from a call that it never made.
     pub(crate) fn ends(
         &mut self,
         time: u64,
@@ -166,7 +169,8 @@ mod tests {
             opened.len()
         };
         assert_eq!((number(&mut calls), number(&mut calls)), (1, 0));
-        // That one ends in the call that ends it; another one begins with the return from the call that its parent made.
+        // That one ends in the call that ends it; another one begins with the return from the call that its
+        // parent made.
         calls.begins(20, (9, 9), (231, meaning("exit")), [0; 3]);
         calls.ends(30, (9, 9), (56, meaning("clone")), 0);
         assert_eq!(number(&mut calls), 1);

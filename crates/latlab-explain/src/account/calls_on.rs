@@ -1,7 +1,8 @@
 //! On which file, pipe or peer calls were made, with their bytes, times and errors.
 //!
-//! A descriptor is followed from the call that opened it to the one that closed it. Its name is asked of the kernel while it is open, and holds for
-//! these calls if it was not closed before the answer. What was closed sooner has no name; its calls are counted for its process.
+//! A descriptor is followed from the call that opened it to the one that closed it. Its name is asked of the
+//! kernel while it is open, and holds for these calls if it was not closed before the answer. What was closed
+//! sooner has no name; its calls are counted for its process.
 //!
 //! Pure: who asks for names is the caller.
 
@@ -12,7 +13,8 @@ use std::ops::RangeInclusive;
 const MOST_OPEN: usize = 65_536;
 /// Names of all processes together; what is more is counted without one.
 const MOST_NAMES: usize = 4_096;
-/// `fcntl` makes a copy of a descriptor by these: `F_DUPFD`, `F_DUPFD_CLOEXEC`. These and those below are Linux's, wherever this is compiled.
+/// `fcntl` makes a copy of a descriptor by these: `F_DUPFD`, `F_DUPFD_CLOEXEC`. These and those below are
+/// Linux's, wherever this is compiled.
 const COPIES: [u64; 2] = [0, 1030];
 /// `close_range`: numbers are closed when the program is replaced, not now (`CLOSE_RANGE_CLOEXEC`).
 const AT_EXEC: u64 = 4;
@@ -187,7 +189,8 @@ pub(crate) struct CallsOn {
 }
 
 impl CallsOn {
-    /// A call with a descriptor begins: what tells it apart until it ends. `None`: more are open than are followed.
+    /// A call with a descriptor begins: what tells it apart until it ends. `None`: more are open than are
+    /// followed.
     pub(crate) fn begins(&mut self, process: u32, argument: u64) -> Option<u64> {
         // A negative one is none.
         let number = Some(number(argument)).filter(|number| i32::try_from(*number).is_ok())?;

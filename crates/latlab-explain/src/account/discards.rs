@@ -1,9 +1,11 @@
 //! What a program may have written to `/dev/null`: counted as written, copied by nobody.
 //!
-//! Neither the position of `/dev/null` nor any counter says what went there, and files in memory (`tmpfs`) reach no disk either. What tells them apart is
-//! what was open while bytes were written: where `/dev/null` was at both scans around them and no regular file to write to at either, they were thrown
-//! away; where such a file was open too, nobody knows. That there was one between two scans all the same has a chance: of `n` such pairs of scans
-//! none having met it, it was there for at most 3 / n of them (Hanley and Lippman-Hand 1983).
+//! Neither the position of `/dev/null` nor any counter says what went there, and files in memory (`tmpfs`)
+//! reach no disk either. What tells them apart is what was open while bytes were written: where `/dev/null`
+//! was at both scans around them and no regular file to write to at either, they were thrown away; where such
+//! a file was open too, nobody knows. That there was one between two scans all the same has a chance: of `n`
+//! such pairs of scans none having met it, it was there for at most 3 / n of them (Hanley and Lippman-Hand
+//! 1983).
 
 use std::collections::HashMap;
 
@@ -56,7 +58,8 @@ impl Discards {
         self.seen |= other.seen;
     }
 
-    /// Part of the bytes that reached no disk and moved no position which was thrown away: at least, most likely, at most.
+    /// Part of the bytes that reached no disk and moved no position which was thrown away: at least, most
+    /// likely, at most.
     pub(crate) fn part(&self) -> (f64, f64, f64) {
         if !self.seen {
             return (0.0, 0.0, 0.0);

@@ -1,9 +1,11 @@
 //! From sums to rows: shares of wall time with intervals.
 //!
-//! What records give is exact. What scans give is a sample of instants; where the kernel's counters know better (CPU time, run-queue delay), they
-//! correct it. Time on the CPU is divided by samples; without any, into user code, which is left whole, and the kernel's work. How much that is
-//! the ticks tell; what it was for, counts and the cost of one of each, measured on this machine, if they come to about as much. Where they
-//! leave more than a fifth of wall time open, it is left whole as well, with what each part may be of it.
+//! What records give is exact. What scans give is a sample of instants; where the kernel's counters know
+//! better (CPU time, run-queue delay), they correct it. Time on the CPU is divided by samples; without any,
+//! into user code, which is left whole, and the kernel's work. How much that is the ticks tell; what it was
+//! for, counts and the cost of one of each, measured on this machine, if they come to about as much. Where
+//! they leave more than a fifth of wall time open, it is left whole as well, with what each part may be of
+//! it.
 
 mod kernel;
 mod recorded;
@@ -23,8 +25,8 @@ use crate::costs::{Cost, Costs};
 use crate::model::{Closure, Method, Row, Stack};
 use crate::rules::{Reason, Rules};
 
-/// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
-/// kernels with 1000 Hz know it better than is said here.
+/// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what
+/// distributions build with; kernels with 1000 Hz know it better than is said here.
 const TICK_NS: f64 = 4e6;
 /// Waits that the scans met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
@@ -32,21 +34,26 @@ const RARE: f64 = 0.1;
 const TWO_COUNTS_NS: f64 = 2e7;
 /// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
 const CLOCKS: f64 = 0.002;
-/// A sample that comes due while its thread leaves the CPU comes when the thread has been back for 10 us (the kernel's `perf_swevent_start_hrtimer`),
-/// wherever it is by then; that a timer of a virtual machine is late does as much again.
+/// A sample that comes due while its thread leaves the CPU comes when the thread has been back for 10 us (the
+/// kernel's `perf_swevent_start_hrtimer`), wherever it is by then; that a timer of a virtual machine is late
+/// does as much again.
 const DISPLACED_NS: f64 = 15_000.0;
-/// The kernel's work around a timed sleep in which no tick comes, as a multiple of what a sleep costs when that is measured: a timer is only
-/// set where none comes before it, and setting it is the host's work in a virtual machine.
+/// The kernel's work around a timed sleep in which no tick comes, as a multiple of what a sleep costs when
+/// that is measured: a timer is only set where none comes before it, and setting it is the host's work in a
+/// virtual machine.
 const UNSEEN_OF_SLEEP: f64 = 1.1;
-/// The same around a wait that something else ends: a tick that is due when an idle CPU wakes comes before the program does.
+/// The same around a wait that something else ends: a tick that is due when an idle CPU wakes comes before
+/// the program does.
 const UNSEEN_OF_WAIT: f64 = 0.5;
-/// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
+/// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often
+/// runs another one meanwhile.
 const UNSEEN_AT_MOST: f64 = 0.2;
 /// No more of what was recorded is taken for the recording.
 const MOST_OF_RECORDED: f64 = 0.5;
 /// Samples in the kernel that the model of its work counts as much as.
 const MODELLED: f64 = 20.0;
-/// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
+/// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show
+/// it.
 pub(crate) const LEAST_UNLIKE: f64 = 0.02;
 
 /// Nanoseconds of wall time by reason, each with how far it may be off.
@@ -171,7 +178,8 @@ fn contradiction(tally: &Tally) -> Option<String> {
     (cpu > most * (1.0 + CLOCKS) + cpus * TICK_NS + TWO_COUNTS_NS).then(|| {
         let seconds = |ns: f64| ns / 1e9 / f64::from(tally.runs.max(1));
         format!(
-            "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: the time of sampled threads \
+            "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: the time of \
+                sampled threads \
              is unknown.",
             seconds(cpu),
             seconds(tally.wall_ns as f64)
@@ -256,7 +264,8 @@ impl Estimate<'_> {
         parts.push((self.whole(Category::StartAndExit), absent));
         parts.push((self.whole(Category::Unexplained), sums.unknown as f64));
         let mut total: f64 = parts.iter().map(|part| part.1).sum();
-        // A program that waits for microseconds is hardly ever met waiting: where its switches were recorded, they say why.
+        // A program that waits for microseconds is hardly ever met waiting: where its switches were recorded,
+        // they say why.
         let recorded = &self.tally.recorded.waits;
         if total < RARE * idle && recorded.total() > 0 {
             parts = recorded.each().map(|(reason, ns)| (reason, ns as f64)).collect();
@@ -312,7 +321,8 @@ impl Estimate<'_> {
             let kernel: f64 = parts.iter().map(|part| part.2).sum();
             let (user, taken) = self.user_share(1.0 - kernel, worth);
             let of_all = of_share(user, taken);
-            // A handful of samples in the kernel may have missed half of what it does there: what the counts say stands beside them.
+            // A handful of samples in the kernel may have missed half of what it does there: what the counts
+            // say stands beside them.
             let counts = ns * self.counts_left();
             let whole = Share::within((1.0 - user) * ns, range.times(1.0 - user));
             let of_model = if kernel <= 0.0 {
@@ -349,8 +359,9 @@ impl Estimate<'_> {
         }
     }
 
-    /// Share of user code in time on the CPU, and of how many samples it is known: besides those that were taken, of which there may be few,
-    /// the kernel's ticks, which are samples of the whole program that tell nothing else.
+    /// Share of user code in time on the CPU, and of how many samples it is known: besides those that were
+    /// taken, of which there may be few, the kernel's ticks, which are samples of the whole program that tell
+    /// nothing else.
     fn user_share(&self, sampled: f64, taken: f64) -> (f64, f64) {
         let taken = self.steady(taken);
         let sampled = (sampled * self.without_recording()).min(1.0);
@@ -365,7 +376,8 @@ impl Estimate<'_> {
         ((sampled * taken + counted * ticks) / (taken + ticks), taken + ticks)
     }
 
-    /// Recording is work of the kernel in the time that was recorded, and in no other: by so much is the part of user code larger in all of it.
+    /// Recording is work of the kernel in the time that was recorded, and in no other: by so much is the part
+    /// of user code larger in all of it.
     fn without_recording(&self) -> f64 {
         let all = self.cpu().max(1.0);
         let recorded = (self.tally.recorded.thread_running as f64).clamp(1.0, all);
@@ -381,8 +393,8 @@ impl Estimate<'_> {
         worth_with(samples, self.tally.switches as f64 * DISPLACED_NS / ran.max(1.0))
     }
 
-    /// Share of user code by the kernel's ticks, with what of the kernel's work they cannot see; and how many came, or what they are worth
-    /// where that was much.
+    /// Share of user code by the kernel's ticks, with what of the kernel's work they cannot see; and how many
+    /// came, or what they are worth where that was much.
     fn ticks(&self) -> (f64, f64) {
         let usage = &self.tally.usage;
         let cpu = self.cpu();
@@ -405,7 +417,8 @@ impl Estimate<'_> {
         ((usage.user_ns as f64 / cpu).min(1.0) * seen, worth_with(seen * cpu / TICK_NS, off))
     }
 
-    /// Share of waits at whose end the CPU idled, by how long they then waited for it: others who have it keep its tick going.
+    /// Share of waits at whose end the CPU idled, by how long they then waited for it: others who have it
+    /// keep its tick going.
     fn found_idle(&self) -> f64 {
         let usage = &self.tally.usage;
         let switches = (usage.voluntary_switches + usage.involuntary_switches).max(1) as f64;
@@ -431,7 +444,8 @@ impl Estimate<'_> {
         if all > 0.0 { of(true) / all } else { 0.0 }
     }
 
-    /// What of user code, by reason and times `scale`, was the end of a page fault; `faults` is what was seen of them in the kernel.
+    /// What of user code, by reason and times `scale`, was the end of a page fault; `faults` is what was seen
+    /// of them in the kernel.
     fn tails(&self, user: &[(Reason, f64)], scale: f64, faults: f64) -> Tails {
         let all: f64 = user.iter().map(|of| of.1).sum::<f64>() * scale;
         let at_most = |share: f64| (faults * share / (1.0 - share.min(0.9))).min(all);
@@ -487,7 +501,8 @@ impl Estimate<'_> {
         let mix = &self.tally.mix;
         let user = (sampled / self.sampled_ns()).min(1.0);
         let (user, taken) = self.user_share(user, worth / user.max(1e-6));
-        // A sample that a virtual machine has missed, as it did not run itself, would count as the kernel's: ticks bound that.
+        // A sample that a virtual machine has missed, as it did not run itself, would count as the kernel's:
+        // ticks bound that.
         let (counted, ticks) = self.ticks();
         let counted = of_share(counted, ticks);
         let user =
@@ -516,7 +531,8 @@ impl Estimate<'_> {
         self.kernel(Share::within(ns * (1.0 - user), kernel), ns * self.counts_left());
     }
 
-    /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, as a whole, and the kernel by its counters.
+    /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, as a
+    /// whole, and the kernel by its counters.
     fn unlike_on_cpu(&mut self, ns: f64, range: Range) {
         let unlike = self.unlike();
         let mix = &self.tally.mix;
@@ -547,7 +563,8 @@ impl Estimate<'_> {
         self.kernel(Share::within((1.0 - user) * ns, kernel), counts);
     }
 
-    /// Counts of switches and all else that are left to what samples stand for, beside what would be its part by time.
+    /// Counts of switches and all else that are left to what samples stand for, beside what would be its part
+    /// by time.
     fn counts_left(&self) -> f64 {
         let unlike = self.unlike();
         if unlike > 0.0 && unlike < 1.0 {
@@ -557,7 +574,8 @@ impl Estimate<'_> {
         }
     }
 
-    /// What no sample of user code fell into may yet have had a part of it, of which there is this much at most.
+    /// What no sample of user code fell into may yet have had a part of it, of which there is this much at
+    /// most.
     fn unmet(&mut self, samples: f64, user: f64) {
         let most = of_share(0.0, samples).high * user;
         for category in Category::OF_USER_CODE {

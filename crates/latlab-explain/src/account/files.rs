@@ -1,11 +1,13 @@
 //! Which files a program read and wrote, by where its descriptors stand when they are looked at.
 //!
-//! A position that has moved on since the last scan is bytes read or written, as far as the process's own counters allow for them: what is
-//! more was a seek, most likely where most has moved. Bytes that moved no position (`pread`, pipes, sockets) are taken for those of the one
-//! descriptor that a thread has been seen waiting in, where there is only one: files may have been opened and closed between two scans, so
-//! that being the only open one says nothing. Calls are known for times in which one file alone was used.
+//! A position that has moved on since the last scan is bytes read or written, as far as the process's own
+//! counters allow for them: what is more was a seek, most likely where most has moved. Bytes that moved no
+//! position (`pread`, pipes, sockets) are taken for those of the one descriptor that a thread has been seen
+//! waiting in, where there is only one: files may have been opened and closed between two scans, so that
+//! being the only open one says nothing. Calls are known for times in which one file alone was used.
 //!
-//! Descriptors that were copied (`dup`, `fork`) share one position: however many of them see it move, it has moved once.
+//! Descriptors that were copied (`dup`, `fork`) share one position: however many of them see it move, it has
+//! moved once.
 //!
 //! What TCP sockets carried the kernel counts itself ([`crate::account::tcp`]).
 
@@ -273,8 +275,8 @@ impl Files {
         );
     }
 
-    /// A descriptor stands at `to` now, and stood at `from` when its process was last looked at, or when it was opened: how much its position
-    /// has moved that is no process's yet.
+    /// A descriptor stands at `to` now, and stood at `from` when its process was last looked at, or when it
+    /// was opened: how much its position has moved that is no process's yet.
     fn unclaimed(&mut self, descriptor: &Descriptor, from: u64, to: u64) -> u64 {
         let Some(number) = descriptor.place else { return u64::MAX };
         if self.places.len() >= MOST_PLACES && !self.places.contains_key(&number) {
@@ -346,7 +348,8 @@ impl Files {
         is: Option<(Io, Io)>,
         past: u64,
     ) {
-        // From before the last scan until after this one: no more than this can have moved. And from scan to scan.
+        // From before the last scan until after this one: no more than this can have moved. And from scan to
+        // scan.
         let most = is.map(|is| is.1.since(&was.0));
         let exact = is.map(|is| is.0.since(&was.0));
         for way in [Way::Read, Way::Write] {
@@ -371,7 +374,8 @@ impl Files {
         }
     }
 
-    /// Gives each position what it has moved, the shortest first, as far as it is allowed for; the rest was a seek.
+    /// Gives each position what it has moved, the shortest first, as far as it is allowed for; the rest was a
+    /// seek.
     fn give(&mut self, way: Way, steps: &[&Step], allowed: u64, past: u64) {
         let mut left = allowed;
         for step in steps {
@@ -405,7 +409,8 @@ impl Files {
         }
     }
 
-    /// Gives bytes that moved no position to the one descriptor that a thread has been seen waiting in, if there is only one.
+    /// Gives bytes that moved no position to the one descriptor that a thread has been seen waiting in, if
+    /// there is only one.
     fn infer(&mut self, way: Way, candidates: &[(usize, Access)], counted: (u64, u64), past: u64) {
         let mut from: Vec<usize> = candidates
             .iter()
@@ -471,7 +476,8 @@ impl Files {
         crate::time::whole_ns(files.map(Row::total).sum())
     }
 
-    /// As it is written. `begin`: when the program was started; `io`: the counters of all its processes; `refused`: some hid theirs.
+    /// As it is written. `begin`: when the program was started; `io`: the counters of all its processes;
+    /// `refused`: some hid theirs.
     pub(crate) fn shown(
         &self,
         begin: u64,

@@ -1,4 +1,5 @@
-//! Whether the first of several runs is one like the others: its caches may have been cold, as theirs are not.
+//! Whether the first of several runs is one like the others: its caches may have been cold, as theirs are
+//! not.
 
 use crate::account::tally::Tally;
 
@@ -20,8 +21,8 @@ impl Run {
     }
 }
 
-/// Why the first run is not put together with the others: in wall time, in bytes from a disk or in page faults that waited for one it lies further
-/// above all of them than they are apart.
+/// Why the first run is not put together with the others: in wall time, in bytes from a disk or in page
+/// faults that waited for one it lies further above all of them than they are apart.
 pub(crate) fn kept_apart(runs: &[Run]) -> Option<String> {
     let (first, others) = runs.split_first()?;
     if others.len() < LEAST {
@@ -86,8 +87,10 @@ mod tests {
         let runs = [run(412, 12_288, 9), run(101, 0, 0), run(110, 16, 0), run(104, 0, 1)];
         assert_eq!(
             kept_apart(&runs).unwrap(),
-            "These figures leave out the first of 4 runs, whose caches may have been cold: wall time 412.0 ms (the others 101.0 ms to \
-             110.0 ms), read from a disk 12288 KiB (the others 0 KiB to 16 KiB), page faults that waited for a disk 9 (the others 0 to 1)."
+            "These figures leave out the first of 4 runs, whose caches may have been cold: wall time 412.0 \
+                ms (the others 101.0 ms to \
+             110.0 ms), read from a disk 12288 KiB (the others 0 KiB to 16 KiB), page faults that waited \
+                for a disk 9 (the others 0 to 1)."
         );
         let slow = [run(412, 0, 0), run(101, 0, 0), run(101, 0, 0)];
         assert!(kept_apart(&slow).unwrap().ends_with("cold: wall time 412.0 ms (the others 101.0 ms)."));

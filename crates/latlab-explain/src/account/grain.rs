@@ -1,4 +1,5 @@
-//! Spans of time of many rows in bounded memory: where there are too many, neighbours that are no longer than the grain become one.
+//! Spans of time of many rows in bounded memory: where there are too many, neighbours that are no longer than
+//! the grain become one.
 
 /// The first grain, nanoseconds.
 const FIRST_NS: u64 = 10_000;

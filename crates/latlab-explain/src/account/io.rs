@@ -1,7 +1,8 @@
 //! Bytes and calls of a process, and of all processes of a program together.
 //!
-//! The kernel adds a process's counters to its parent's when the parent waits for it. So those of the processes that are there when the program
-//! ends are exact, and hold all that they have waited for. Missing are processes that ended without that: of them, the last scan counts.
+//! The kernel adds a process's counters to its parent's when the parent waits for it. So those of the
+//! processes that are there when the program ends are exact, and hold all that they have waited for. Missing
+//! are processes that ended without that: of them, the last scan counts.
 
 use std::collections::HashMap;
 

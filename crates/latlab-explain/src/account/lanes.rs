@@ -1,7 +1,7 @@
 //! What each thread did, stretch by stretch, in a bounded number of spans.
 //!
-//! A short program is kept exactly. When there are too many spans, neighbours become one that says what most of it was, and how much:
-//! what is shorter than the grain is seen in its share only.
+//! A short program is kept exactly. When there are too many spans, neighbours become one that says what most
+//! of it was, and how much: what is shorter than the grain is seen in its share only.
 
 use std::collections::{HashMap, HashSet};
 
@@ -109,7 +109,8 @@ struct Open {
 }
 
 impl Open {
-    /// Only such stretches are sampled. A category alone does not tell: a pipe is waited for, and the kernel works on it.
+    /// Only such stretches are sampled. A category alone does not tell: a pipe is waited for, and the kernel
+    /// works on it.
     fn is_on_cpu(self) -> bool {
         self.kind >= Category::ALL.len()
     }
@@ -178,7 +179,8 @@ impl Lanes {
         }
     }
 
-    /// A sample of a running thread: stands for its time since the one before, and for what follows until the next.
+    /// A sample of a running thread: stands for its time since the one before, and for what follows until the
+    /// next.
     pub(crate) fn sample(&mut self, at: u64, thread: u32, category: Category) {
         let kind = Doing::On(category).column();
         let Some(lane) = self.by_thread.get(&thread).copied() else { return };

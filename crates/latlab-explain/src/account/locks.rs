@@ -1,7 +1,9 @@
-//! Which locks threads wait at, for how long, and who holds them meanwhile, by scans of their calls of `futex`.
+//! Which locks threads wait at, for how long, and who holds them meanwhile, by scans of their calls of
+//! `futex`.
 //!
-//! A scan stands for the time since the one before. What a thread waits at is the address that it passes; mutexes of the C library, and those that
-//! pass their priority on, say which thread has them. Condition variables, joins and queues use the same call, and have no holder.
+//! A scan stands for the time since the one before. What a thread waits at is the address that it passes;
+//! mutexes of the C library, and those that pass their priority on, say which thread has them. Condition
+//! variables, joins and queues use the same call, and have no holder.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -89,7 +91,8 @@ impl Locks {
         }
     }
 
-    /// Process, address and what was seen there, locks before others, those with the longest waits first; at most so many.
+    /// Process, address and what was seen there, locks before others, those with the longest waits first; at
+    /// most so many.
     pub(crate) fn rows(&self, most: usize) -> Vec<(u32, u64, &Row)> {
         let mut rows: Vec<(u32, u64, &Row)> =
             self.0.iter().map(|((pid, at), row)| (*pid, *at, row)).collect();

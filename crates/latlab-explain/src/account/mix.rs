@@ -1,4 +1,5 @@
-//! Samples taken on the CPU, by what they fell in. A sample weighs its period over the threads that ran: wall time, not thread time.
+//! Samples taken on the CPU, by what they fell in. A sample weighs its period over the threads that ran: wall
+//! time, not thread time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -97,7 +98,8 @@ pub(crate) struct Mix {
     named: (f64, f64),
     /// Page faults that were sampled, by what the user code did.
     faults: HashMap<Reason, f64>,
-    /// Instructions, by file and offset, that touched a page that was not there: weight of the samples in the kernel for that.
+    /// Instructions, by file and offset, that touched a page that was not there: weight of the samples in the
+    /// kernel for that.
     touched: HashMap<(Rc<str>, u64), f64>,
     /// Samples of user code by instruction and reason.
     at: HashMap<(Rc<str>, u64, Reason), f64>,
@@ -151,8 +153,8 @@ impl Mix {
         }
     }
 
-    /// Addresses that samples fell in: what they count as, file, offset, and what is there. Of samples at instructions that touched pages this
-    /// part, the ends of page faults, is left out.
+    /// Addresses that samples fell in: what they count as, file, offset, and what is there. Of samples at
+    /// instructions that touched pages this part, the ends of page faults, is left out.
     pub(crate) fn spots(&self, tail: f64) -> impl Iterator<Item = (Category, &Rc<str>, u64, Spot)> {
         self.spots.iter().map(move |((category, path, offset), spot)| {
             let touched = self.touched.contains_key(&(Rc::clone(path), *offset));
@@ -162,8 +164,8 @@ impl Mix {
         })
     }
 
-    /// Functions of all categories: category, name, file, weight. Of samples at instructions that touched pages this part, the ends of page
-    /// faults, is left out.
+    /// Functions of all categories: category, name, file, weight. Of samples at instructions that touched
+    /// pages this part, the ends of page faults, is left out.
     pub(crate) fn functions(&self, tail: f64) -> Vec<(Category, &str, &str, f64)> {
         let mut touching: HashMap<(Category, &str, &str), f64> = HashMap::new();
         for ((category, path, offset), spot) in &self.spots {
@@ -249,7 +251,8 @@ impl Mix {
         stacks
     }
 
-    /// By how much slices differ more than samples do by chance, as a sum of squared weights. See [`crate::account::weights`].
+    /// By how much slices differ more than samples do by chance, as a sum of squared weights. See
+    /// [`crate::account::weights`].
     pub(crate) fn doubt(&mut self, spread: f64) {
         self.spread += spread;
     }

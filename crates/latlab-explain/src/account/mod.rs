@@ -1,4 +1,5 @@
-//! From what was recorded, sampled and counted of a program to its ledger. Nothing here asks an operating system.
+//! From what was recorded, sampled and counted of a program to its ledger. Nothing here asks an operating
+//! system.
 
 pub(crate) mod busy;
 pub(crate) mod by_place;

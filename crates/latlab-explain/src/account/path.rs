@@ -1,13 +1,14 @@
 //! The critical path: what the end of a program hangs on.
 //!
-//! Each thread carries who did what, for how long, that led to where it is now. It adds what it does itself. When another thread of the program
-//! ends its wait, it takes over what that one carries at that moment: had that one been faster, the wait would have been shorter. What the main
-//! thread carries at the end is the critical path. The definition is that of Yang and Miller ("Critical path analysis for the execution of parallel
-//! and distributed programs", ICDCS 1988), found while the program runs as by Hollingsworth ("An online computation of critical path
-//! profiling", SPDT 1996).
+//! Each thread carries who did what, for how long, that led to where it is now. It adds what it does itself.
+//! When another thread of the program ends its wait, it takes over what that one carries at that moment: had
+//! that one been faster, the wait would have been shorter. What the main thread carries at the end is the
+//! critical path. The definition is that of Yang and Miller ("Critical path analysis for the execution of
+//! parallel and distributed programs", ICDCS 1988), found while the program runs as by Hollingsworth ("An
+//! online computation of critical path profiling", SPDT 1996).
 //!
-//! Time that was not recorded does not exist: a clock of its own stands still meanwhile, and what a thread carries always sums to that clock.
-//! Pure: time is what the caller says it is.
+//! Time that was not recorded does not exist: a clock of its own stands still meanwhile, and what a thread
+//! carries always sums to that clock. Pure: time is what the caller says it is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,7 +29,8 @@ const MOST_PARTS: usize = 64;
 const MOST_WAITS: usize = 1024;
 /// Rows that are reported, of either table.
 const MOST_SHOWN: usize = 16;
-/// Processes of one name that have rows of their own where there are too many rows: the stages of a pipeline are few, the compilers of a build are many.
+/// Processes of one name that have rows of their own where there are too many rows: the stages of a pipeline
+/// are few, the compilers of a build are many.
 const MOST_ALIKE: usize = 4;
 /// What is shown for the rest.
 const OTHERS: &str = "others";
@@ -142,7 +144,8 @@ enum Does {
     Waits(u64),
 }
 
-/// A wait in which a child ended and that nobody is known to have ended: if the thread is told of the child next, that was it.
+/// A wait in which a child ended and that nobody is known to have ended: if the thread is told of the child
+/// next, that was it.
 #[derive(Debug)]
 struct Late {
     child: Last,
@@ -250,8 +253,8 @@ impl Path {
         self.add(thread, doing);
     }
 
-    /// Follows a thread that is new, or of which nothing was known: it goes on from what its starter carries, or its process's main thread, or the
-    /// program's.
+    /// Follows a thread that is new, or of which nothing was known: it goes on from what its starter carries,
+    /// or its process's main thread, or the program's.
     fn follow(&mut self, of: Of<'_>, by: Option<u32>, does: Does) {
         self.forget(of.thread);
         if self.threads.len() >= MOST_THREADS {
@@ -330,7 +333,8 @@ impl Path {
         }
     }
 
-    /// A thread is told that a child of its process has ended: that has ended its wait, where nobody else is known to have done so.
+    /// A thread is told that a child of its process has ended: that has ended its wait, where nobody else is
+    /// known to have done so.
     pub(crate) fn child_ended(&mut self, now: u64, thread: u32) {
         self.advance(now);
         let Some(known) = self.threads.get_mut(&thread).filter(|known| known.does == Does::Runs) else {
@@ -479,7 +483,8 @@ impl Path {
         }
     }
 
-    /// What is published, at the end; nothing where nothing was recorded. `ends`: the program has ended, and with it the path.
+    /// What is published, at the end; nothing where nothing was recorded. `ends`: the program has ended, and
+    /// with it the path.
     pub(crate) fn shown(mut self, now: u64, ends: bool, wall_ns: u64) -> Option<model::Path> {
         self.advance(now);
         if self.clock == 0 {

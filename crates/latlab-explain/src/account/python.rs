@@ -1,7 +1,9 @@
-//! Where a Python program is in its own code: stacks that were read in the interpreter's memory, and the tables in which it keeps its lines.
+//! Where a Python program is in its own code: stacks that were read in the interpreter's memory, and the
+//! tables in which it keeps its lines.
 //!
-//! Pure: `watch` reads the memory. An instant belongs to the stacks of the thread that holds the interpreter's lock
-//! and of those that are on a CPU without it, to each as much; when there are none, to the main thread's.
+//! Pure: `watch` reads the memory. An instant belongs to the stacks of the thread that holds the
+//! interpreter's lock and of those that are on a CPU without it, to each as much; when there are none, to the
+//! main thread's.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -28,7 +30,8 @@ pub(crate) enum LineTable {
 }
 
 impl LineTable {
-    /// The line of an instruction, counted in units of two bytes; `None`: it has none, or the table is damaged.
+    /// The line of an instruction, counted in units of two bytes; `None`: it has none, or the table is
+    /// damaged.
     pub(crate) fn line(self, table: &[u8], first_line: u32, instruction: u64) -> Option<u32> {
         match self {
             Self::Pairs => of_pairs(table, first_line, instruction),
@@ -147,7 +150,8 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// A stack, the running function first, that stands for so many nanoseconds of wall time; empty: no Python code was running.
+    /// A stack, the running function first, that stands for so many nanoseconds of wall time; empty: no
+    /// Python code was running.
     pub(crate) fn stack(&mut self, mut stack: Vec<Frame>, ns: f64, running: bool) {
         let got = Got { all: Weight::of(ns), running: if running { ns } else { 0.0 } };
         let Some(leaf) = stack.first() else {

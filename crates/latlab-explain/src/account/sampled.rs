@@ -1,7 +1,9 @@
-//! What samples stand for: a function has the part of what its category took that its samples are of those of the category.
+//! What samples stand for: a function has the part of what its category took that its samples are of those of
+//! the category.
 //!
-//! How much a category took, the ledger may know better than samples do: by the kernel's ticks and counts, and by what page faults take in user
-//! code. Of what that consists samples alone tell. So no function has more than its category, and all together have what was spent on a CPU.
+//! How much a category took, the ledger may know better than samples do: by the kernel's ticks and counts,
+//! and by what page faults take in user code. Of what that consists samples alone tell. So no function has
+//! more than its category, and all together have what was spent on a CPU.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +71,8 @@ pub(crate) struct Sampled {
     pub on_cpu: f64,
     /// Part of the samples at instructions that touched new pages which were ends of the faults.
     pub tail: f64,
-    /// Equal samples that the samples are worth, and the time on the CPU would be where the kernel is not sampled.
+    /// Equal samples that the samples are worth, and the time on the CPU would be where the kernel is not
+    /// sampled.
     pub worth: f64,
     got: BTreeMap<(Category, Side), Got>,
     /// User code of which nothing is known, a share of wall time: each function may have had some of it.
@@ -77,7 +80,8 @@ pub(crate) struct Sampled {
 }
 
 impl Sampled {
-    /// Of what was spent on the CPU, shares of wall time. `worth`: see the field; `steady`: how many of `worth` are where they came due.
+    /// Of what was spent on the CPU, shares of wall time. `worth`: see the field; `steady`: how many of
+    /// `worth` are where they came due.
     pub(crate) fn of(
         spent: &BTreeMap<(Category, Side), Share>,
         mix: &Mix,
@@ -148,7 +152,8 @@ impl Sampled {
         })
     }
 
-    /// A share of wall time spent on a CPU that no function stands for, by how many samples there are of the others.
+    /// A share of wall time spent on a CPU that no function stands for, by how many samples there are of the
+    /// others.
     pub(crate) fn rest(&self, share: f64) -> Share {
         let cpu = share / self.on_cpu.max(1e-12);
         Share::within(share, of_share(cpu, self.worth).times(self.on_cpu))

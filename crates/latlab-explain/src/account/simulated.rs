@@ -1,5 +1,6 @@
-//! Simulated schedules: threads that compute, take locks, use a pipe, sleep and wait for the outside, on a few CPUs that other programs use
-//! too. What each thread did is known, so a ledger made from samples or records of it can be held against the truth.
+//! Simulated schedules: threads that compute, take locks, use a pipe, sleep and wait for the outside, on a
+//! few CPUs that other programs use too. What each thread did is known, so a ledger made from samples or
+//! records of it can be held against the truth.
 
 use latlab_stats::rng::Rng;
 
@@ -75,7 +76,8 @@ pub(crate) struct Schedule {
     threads: Vec<Thread>,
     /// Threads of other programs that always compute.
     others: u32,
-    /// All threads are as likely to have a CPU; else each CPU is lost to the others independently of the rest.
+    /// All threads are as likely to have a CPU; else each CPU is lost to the others independently of the
+    /// rest.
     is_balanced: bool,
     items: u32,
     random: Rng,
@@ -155,7 +157,8 @@ impl Schedule {
         Self { cpus, threads, others, is_balanced, items: 0, random }
     }
 
-    /// The next step of a thread that ran to the end of its last one, or what it waits for, which may be had now.
+    /// The next step of a thread that ran to the end of its last one, or what it waits for, which may be had
+    /// now.
     fn go_on(&mut self, id: usize) {
         let free = self.threads.iter().all(|thread| !thread.holds);
         let thread = &mut self.threads[id];
@@ -228,7 +231,8 @@ impl Schedule {
         }
     }
 
-    /// CPUs that others have while so many threads want one: as often as there are of them, and no more at once.
+    /// CPUs that others have while so many threads want one: as often as there are of them, and no more at
+    /// once.
     fn taken(&mut self, wanting: usize) -> usize {
         let (cpus, others, mut taken) = (self.cpus as usize, self.others as usize, 0);
         for cpu in 0..cpus {
@@ -407,7 +411,8 @@ fn assert_allowed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) {
     }
 }
 
-/// Shares that are worth telling, and those that are neither within five points nor in an interval of at most ±10 points.
+/// Shares that are worth telling, and those that are neither within five points nor in an interval of at most
+/// ±10 points.
 fn missed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) -> (usize, Vec<String>) {
     let mut shares = 0;
     let mut missed = Vec::new();

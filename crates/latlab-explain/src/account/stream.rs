@@ -31,7 +31,8 @@ pub(crate) trait Names {
     fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str>;
     /// The kernel's function.
     fn kernel(&mut self, address: u64) -> Rc<str>;
-    /// A function of user code: an offset in a file, or an address of a process where no file is. `None`: the file is still being read.
+    /// A function of user code: an offset in a file, or an address of a process where no file is. `None`: the
+    /// file is still being read.
     fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Option<Place>;
 }
 
@@ -71,7 +72,8 @@ pub(crate) struct Stream<'a, N> {
     leaving: HashMap<u32, (u64, Option<Reason>)>,
     /// When the thread left its CPU to wait.
     pub waiting: HashMap<u32, u64>,
-    /// Threads that wait for descriptors of which nobody has said lately what they are: processes, and since when.
+    /// Threads that wait for descriptors of which nobody has said lately what they are: processes, and since
+    /// when.
     pub polling: HashMap<u32, (u32, u64)>,
     /// What threads wait for that poll, and when that was found out.
     polled: HashMap<u32, (Reason, u64)>,
@@ -164,7 +166,8 @@ impl<'a, N: Names> Stream<'a, N> {
         self.unexplained
     }
 
-    /// The next record; times never decrease. Whether it was taken: if not, the names of its functions are still being read, and it is to come again.
+    /// The next record; times never decrease. Whether it was taken: if not, the names of its functions are
+    /// still being read, and it is to come again.
     #[must_use]
     pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) -> bool {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
@@ -260,7 +263,8 @@ impl<'a, N: Names> Stream<'a, N> {
         }
     }
 
-    /// A thread ends. Newer kernels (6.18) close a process's events before they take its memory down: until its parent goes on, that is what it does.
+    /// A thread ends. Newer kernels (6.18) close a process's events before they take its memory down: until
+    /// its parent goes on, that is what it does.
     fn ends(&mut self, record: &Record, parent: Option<u32>, sweep: &mut Sweep<'_>) {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
         match parent {
@@ -285,7 +289,8 @@ impl<'a, N: Names> Stream<'a, N> {
 
     /// The state of a thread that has left its CPU.
     fn left(&mut self, time: u64, tid: u32, preempted: bool) -> State {
-        // The stack was taken in the same switch: more than this before it belongs to another one, whose record was lost.
+        // The stack was taken in the same switch: more than this before it belongs to another one, whose
+        // record was lost.
         const SAME_SWITCH_NS: u64 = 1_000_000;
         let stack = self.leaving.remove(&tid);
         if preempted {
@@ -301,7 +306,8 @@ impl<'a, N: Names> Stream<'a, N> {
         if gave_up { State::Ready } else { State::Waiting(reason) }
     }
 
-    /// The kernel's stack does not say what descriptors a thread waits for that polls; what it waited for the last time does.
+    /// The kernel's stack does not say what descriptors a thread waits for that polls; what it waited for the
+    /// last time does.
     fn with_descriptors(&mut self, record: &Record, state: State) -> State {
         const LATELY_NS: u64 = 50_000_000;
         let State::Waiting(Some(reason)) = state else { return state };
@@ -370,7 +376,8 @@ impl<'a, N: Names> Stream<'a, N> {
         found
     }
 
-    /// The places of a chain, the running one first, with what they say together; `None`: names of them are still being read.
+    /// The places of a chain, the running one first, with what they say together; `None`: names of them are
+    /// still being read.
     fn places(&mut self, pid: u32, tid: u32, user: &[u64]) -> Option<(Vec<Place>, u64)> {
         let mut fit = self.threads.get(&tid).map_or(0, |name| self.rules.thread_fit(name));
         let mut places = Vec::with_capacity(user.len());

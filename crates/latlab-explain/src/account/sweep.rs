@@ -1,8 +1,8 @@
 //! The sweep: states of threads in order of time in, each instant of wall time given away exactly once.
 //!
-//! While threads run, the instant is theirs; else, while one is ready, it is spent waiting for a CPU; else it belongs to the reason for which
-//! they wait: the main thread's own, if that is outside the program, otherwise the first of all by [`Category::wait_order`]. Pure: time is
-//! what the caller says it is.
+//! While threads run, the instant is theirs; else, while one is ready, it is spent waiting for a CPU; else it
+//! belongs to the reason for which they wait: the main thread's own, if that is outside the program,
+//! otherwise the first of all by [`Category::wait_order`]. Pure: time is what the caller says it is.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -58,8 +58,9 @@ pub(crate) struct Sums {
     pub thread_waits: Counted,
     /// The same where the reason is not known.
     pub thread_unknown: u64,
-    /// Waits that ended, by reason, and those of which it is not known: each ends with some time ready, which no record tells. While threads were
-    /// looked at, how often they came to a CPU, by what they were met waiting for.
+    /// Waits that ended, by reason, and those of which it is not known: each ends with some time ready, which
+    /// no record tells. While threads were looked at, how often they came to a CPU, by what they were met
+    /// waiting for.
     pub wakes: Counted,
     /// See `wakes`.
     pub unknown_wakes: u64,
@@ -150,7 +151,8 @@ impl Group {
         if let Some(first) = first.filter(|first| rules.is_outside(*first)) {
             return Some(first);
         }
-        // An unknown reason hides neither the disk nor the network, and locks do not hide it: idle threads of a pool wait for one all the time.
+        // An unknown reason hides neither the disk nor the network, and locks do not hide it: idle threads of
+        // a pool wait for one all the time.
         let order = |reason: Option<Reason>| {
             let category = reason.map_or(Category::Locks, |reason| rules.category(reason));
             (category.wait_order(), reason)
@@ -224,7 +226,8 @@ struct Thread {
     learned: bool,
 }
 
-/// Threads that were runnable when records began: each ran or was ready until the first record of it, which tells.
+/// Threads that were runnable when records began: each ran or was ready until the first record of it, which
+/// tells.
 #[derive(Debug, Default)]
 struct Unsure {
     since: u64,
@@ -280,7 +283,8 @@ pub(crate) struct Swept {
 }
 
 impl<'a> Sweep<'a> {
-    /// Begins at `now`, without threads. `main` is the thread whose wait counts first; no more threads than `cpus` run at once.
+    /// Begins at `now`, without threads. `main` is the thread whose wait counts first; no more threads than
+    /// `cpus` run at once.
     pub(crate) fn begin(rules: &'a Rules, now: u64, main: u32, cpus: u32) -> Self {
         Self {
             rules,
@@ -629,7 +633,8 @@ impl<'a> Sweep<'a> {
         sums.thread_unknown -= waited;
         sums.thread_waits.count(reason, waited);
         if self.stages.is_used() {
-            // A thread that waits stays in its stage; only one of its process or of the program may change meanwhile.
+            // A thread that waits stays in its stage; only one of its process or of the program may change
+            // meanwhile.
             let got = self.stages.of(process, thread);
             let moved = (moved as f64).min(got.unknown);
             got.unknown -= moved;
@@ -676,12 +681,14 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// So many threads of other programs are runnable in the sample that comes next; as many as there are CPUs where it is not known.
+    /// So many threads of other programs are runnable in the sample that comes next; as many as there are
+    /// CPUs where it is not known.
     pub(crate) fn beside(&mut self, others: Option<u32>) {
         self.others = others.unwrap_or(self.cpus);
     }
 
-    /// What all threads did since the scan before: `(thread, process, state)`. Threads that are not named are gone.
+    /// What all threads did since the scan before: `(thread, process, state)`. Threads that are not named are
+    /// gone.
     pub(crate) fn scan(&mut self, now: u64, states: &[(u32, u32, State)]) {
         let before = self.whole.since;
         let gone: Vec<u32> = {

@@ -1,7 +1,9 @@
-//! What the kernel counts of each TCP connection: bytes and segments, both ways, exact and whatever the calls were.
+//! What the kernel counts of each TCP connection: bytes and segments, both ways, exact and whatever the calls
+//! were.
 //!
-//! Programs read and write sockets by a dozen calls, of which the counters of a process know two (`read` and `write`, not `recv` and `send`).
-//! The connections themselves know what was sent and received. A socket that several processes have is one connection, and counts once.
+//! Programs read and write sockets by a dozen calls, of which the counters of a process know two
+//! (`read` and `write`, not `recv` and `send`). The connections themselves know what was sent and received. A
+//! socket that several processes have is one connection, and counts once.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -68,7 +70,8 @@ impl Socket {
 pub(crate) struct Traffic {
     /// Bytes, both ways.
     pub bytes: u64,
-    /// Times that something was handed to the network, at least and at most: neighbouring segments go together where a network card takes them.
+    /// Times that something was handed to the network, at least and at most: neighbouring segments go
+    /// together where a network card takes them.
     pub sends: (f64, f64),
     /// Segments received with data.
     pub receives: u64,

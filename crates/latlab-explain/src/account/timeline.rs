@@ -99,8 +99,9 @@ impl Bins {
         self.at(at).sampled[category.index()] += weight;
     }
 
-    /// Seconds by bin and category of `names`, fitted so that bins have their length and categories their share. `on_cpu` divides time on the
-    /// CPU where no sample fell.
+    /// Seconds by bin and category of
+    /// `names`, fitted so that bins have their length and categories their share. `on_cpu` divides time on
+    /// the CPU where no sample fell.
     fn fitted(
         &self,
         names: &[Category],
@@ -137,7 +138,8 @@ impl Bins {
         let given: f64 = self.kept.iter().map(Bin::whole).sum();
         let rows: Vec<f64> = self.kept.iter().map(|bin| bin.whole() / given.max(1.0) * wall_s).collect();
         let columns: Vec<f64> = shares.iter().map(|share| share * wall_s).collect();
-        // Where the counters know better than the scans, no bin may be only what was seen in it: as little is mixed in as does.
+        // Where the counters know better than the scans, no bin may be only what was seen in it: as little is
+        // mixed in as does.
         let mut table = Vec::new();
         for mixed in MIXED {
             table.clone_from(&seen);
@@ -196,7 +198,8 @@ impl Course {
         Self { bins: Bins::begin(now), lanes: Lanes::default(), marks: Marks::default() }
     }
 
-    /// As it is written. `shares`: the ledger of this run; `on_cpu`: what its time on the CPU is divided into; `wall_s`: its length.
+    /// As it is written. `shares`: the ledger of this run; `on_cpu`: what its time on the CPU is divided
+    /// into; `wall_s`: its length.
     pub(crate) fn shown(
         &self,
         shares: &[(Category, f64)],

@@ -1,4 +1,5 @@
-//! Waits that were over before their reason could be read, and what they are taken for: the reasons of waits about as long that were not.
+//! Waits that were over before their reason could be read, and what they are taken for: the reasons of waits
+//! about as long that were not.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,8 @@ impl Unread {
         }
     }
 
-    /// Reasons for unread wall time: share of it, and the waits that this is known from. Together at most 1; the rest is unknown.
+    /// Reasons for unread wall time: share of it, and the waits that this is known from. Together at most 1;
+    /// the rest is unknown.
     pub(crate) fn reasons(&self) -> Vec<(Reason, f64, f64)> {
         self.divided(&self.wall)
     }

@@ -1,36 +1,45 @@
 //! What recorded stretches of a run stand for.
 //!
-//! Recording goes on and off by what it costs ([`crate::governor`]): of a part that waits often a tenth is recorded, of a quiet one all. So samples
-//! are weighed by the CPU time that their stretch stands for, which the kernel's counters know of recorded time and of the rest (weights by the
-//! inverse of the chance of being taken: Horvitz and Thompson 1952; within strata, here by cost: Holt and Smith 1979).
+//! Recording goes on and off by what it costs ([`crate::governor`]): of a part that waits often a tenth is
+//! recorded, of a quiet one all. So samples are weighed by the CPU time that their stretch stands for, which
+//! the kernel's counters know of recorded time and of the rest (weights by the inverse of the chance of being
+//! taken: Horvitz and Thompson 1952; within strata, here by cost: Holt and Smith 1979).
 //!
-//! 1. The run's CPU time is a row of stretches, each with what recording it costs by its switches and starts, recorded or not.
-//! 2. CPU time that was not recorded is given to the nearest recorded stretches before and after that cost about as much to record, to the nearer
-//!    one more. Whether something is recorded hangs on cost and time alone, so among those recorded is as good as not.
-//! 3. Of what nothing that was recorded costs as much, nothing is known, and samples of other parts are not taken for it: the ledger has the kernel's
-//!    counters for it, as for a program that cannot be recorded at all, and the rest is unexplained ([`crate::account::estimate`]).
-//! 4. What was given to a slice varies as slices do: by half the squared difference between one and the next alike (successive differences: Wolter,
-//!    Introduction to Variance Estimation, chapter 8). What that is more than samples differ by chance makes the interval wider.
+//! 1. The run's CPU time is a row of stretches, each with what recording it costs by its switches and starts,
+//!    recorded or not.
+//! 2. CPU time that was not recorded is given to the nearest recorded stretches before and after that cost
+//!    about as much to record, to the nearer one more. Whether something is recorded hangs on cost and time
+//!    alone, so among those recorded is as good as not.
+//! 3. Of what nothing that was recorded costs as much, nothing is known, and samples of other parts are not
+//!    taken for it: the ledger has the kernel's counters for it, as for a program that cannot be recorded at
+//!    all, and the rest is unexplained ([`crate::account::estimate`]).
+//! 4. What was given to a slice varies as slices do: by half the squared difference between one and the next
+//!    alike (successive differences: Wolter, Introduction to Variance Estimation, chapter 8). What that is
+//!    more than samples differ by chance makes the interval wider.
 
 use std::collections::HashMap;
 
 use crate::account::by_stage::Samples;
 use crate::account::mix::{Kinds, Mix};
 
-/// A stretch that was not recorded is cut when it is as long as a slice, of CPU time; a recorded one at half of it, so that a slice which goes on
-/// into a quieter part has some of each.
+/// A stretch that was not recorded is cut when it is as long as a slice, of CPU time; a recorded one at half
+/// of it, so that a slice which goes on into a quieter part has some of each.
 const UNRECORDED_NS: f64 = 5_000_000.0;
 /// See [`UNRECORDED_NS`].
 pub(crate) const RECORDED_NS: f64 = 2_500_000.0;
-/// Costs so many times apart are alike: of a hundred switches chance alone makes 80 to 120, and programs are not as even as chance.
+/// Costs so many times apart are alike: of a hundred switches chance alone makes 80 to 120, and programs are
+/// not as even as chance.
 const ALIKE: f64 = 3.0;
-/// What costs less than this is recorded all the time, and alike: half of the least overhead that is allowed by name.
+/// What costs less than this is recorded all the time, and alike: half of the least overhead that is allowed
+/// by name.
 const CHEAP: f64 = 0.01;
 /// Samples on each side that stand for what was not recorded between them: one alone would be all or nothing.
 const NEAR: f64 = 3.0;
-/// More than as much again as the scans have met is of processes that came and went between them, nobody knows when: it is as all the rest.
+/// More than as much again as the scans have met is of processes that came and went between them, nobody
+/// knows when: it is as all the rest.
 const MOST_UNMET: f64 = 2.0;
-/// Stretches kept; of more, neighbours are put together. Comparing each with each stays within a millisecond or two.
+/// Stretches kept; of more, neighbours are put together. Comparing each with each stays within a millisecond
+/// or two.
 const MOST: usize = 1024;
 
 /// What a recorded stretch gave.
@@ -203,7 +212,8 @@ impl Stretches {
         not.map(|stretch| stretch.cpu_ns).sum()
     }
 
-    /// What all samples say. `unrecorded_ns`: CPU time that was not recorded by the kernel's last word, which scans may have met only in part.
+    /// What all samples say. `unrecorded_ns`: CPU time that was not recorded by the kernel's last word, which
+    /// scans may have met only in part.
     pub(crate) fn weigh(mut self, unrecorded_ns: f64, sees_kernel: bool) -> Weighed {
         let met = self.unrecorded_ns();
         if met > 0.0 {
@@ -333,8 +343,9 @@ impl Stretches {
         [gather(&mut (0..at).rev()), gather(&mut (at + 1..self.list.len()))]
     }
 
-    /// What was given to slices, times that and their own, times how much one slice differs from the next that is alike, as a part of how much one sample differs
-    /// from the next; without what chance makes of that. `given`: times what the samples of a stretch are; `kinds`: shares of the whole.
+    /// What was given to slices, times that and their own, times how much one slice differs from the next
+    /// that is alike, as a part of how much one sample differs from the next; without what chance makes of
+    /// that. `given`: times what the samples of a stretch are; `kinds`: shares of the whole.
     fn spread(&self, given: &[f64], kinds: &Kinds) -> f64 {
         let apart = 1.0 - kinds.values().map(|share| share * share).sum::<f64>();
         if apart <= 1e-9 {

@@ -1,7 +1,9 @@
-//! The ends of waits: a thread that was woken is ready, not waiting, until it gets a CPU. No record tells when that was, but the kernel counts how
-//! long threads were ready, and what records of preempted threads do not account for came at the ends of waits, to each as much.
+//! The ends of waits: a thread that was woken is ready, not waiting, until it gets a CPU. No record tells
+//! when that was, but the kernel counts how long threads were ready, and what records of preempted threads do
+//! not account for came at the ends of waits, to each as much.
 //!
-//! Then it runs before the record of that: the kernel opens the events of a thread that comes to its CPU in that thread's own time.
+//! Then it runs before the record of that: the kernel opens the events of a thread that comes to its CPU in
+//! that thread's own time.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,8 @@ pub(crate) fn sampled_delay(tally: &Tally) -> f64 {
     (tally.usage.queue_ns.unwrap_or(0) as f64 - recorded_delay(tally)).max(0.0)
 }
 
-/// Run-queue delay at the end of a recorded wait, on average: what records of preempted threads do not have came there.
+/// Run-queue delay at the end of a recorded wait, on average: what records of preempted threads do not have
+/// came there.
 pub(crate) fn delay_of_each(tally: &Tally) -> f64 {
     let sums = &tally.recorded;
     let wakes = sums.all_wakes();
@@ -32,7 +35,8 @@ pub(crate) fn delay_of_each(tally: &Tally) -> f64 {
     if wakes > 0.0 { after_wake_up / wakes } else { 0.0 }
 }
 
-/// CPU time for which no thread was seen on a CPU, up to what recording takes: it ran before the records of its coming to a CPU. Thread time.
+/// CPU time for which no thread was seen on a CPU, up to what recording takes: it ran before the records of
+/// its coming to a CPU. Thread time.
 pub(crate) fn before_records(tally: &Tally, rules: &Rules) -> f64 {
     let (scanned, recorded) = (&tally.scanned, &tally.recorded);
     if recorded.wall == 0 {
@@ -44,8 +48,8 @@ pub(crate) fn before_records(tally: &Tally, rules: &Rules) -> f64 {
     (tally.cpu_ns(rules) - seen).clamp(0.0, tally.recording_ns as f64)
 }
 
-/// Part of the delay after wake-ups that other programs caused, not this one's own threads: only that one can come while all of them wait. It
-/// is taken for that of preempted threads, which is recorded.
+/// Part of the delay after wake-ups that other programs caused, not this one's own threads: only that one can
+/// come while all of them wait. It is taken for that of preempted threads, which is recorded.
 pub(crate) fn caused_by_others(tally: &Tally) -> f64 {
     let sums = &tally.recorded;
     if tally.most_threads <= tally.cpus {
@@ -54,7 +58,8 @@ pub(crate) fn caused_by_others(tally: &Tally) -> f64 {
     sums.thread_ready_for_others as f64 / (sums.thread_ready as f64).max(1.0)
 }
 
-/// Of recorded waits, what was no waiting at their ends, in thread time: by reason, and of those whose reason is not known.
+/// Of recorded waits, what was no waiting at their ends, in thread time: by reason, and of those whose reason
+/// is not known.
 pub(crate) fn at_ends(tally: &Tally, rules: &Rules) -> (Waits, f64) {
     let sums = &tally.recorded;
     let wakes = sums.all_wakes();
@@ -106,8 +111,9 @@ pub(crate) struct OwnTime {
     pub waits: Waits,
 }
 
-/// The time of one process. `counted`: how many of its threads ran or were ready on average, by the kernel's counters, which know the ends of waits.
-/// Waits that were over before their reason was read are taken for its own that were not, or else for those of the whole program.
+/// The time of one process. `counted`: how many of its threads ran or were ready on average, by the kernel's
+/// counters, which know the ends of waits. Waits that were over before their reason was read are taken for
+/// its own that were not, or else for those of the whole program.
 pub(crate) fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) -> OwnTime {
     let wall = (seen.to - seen.from) as f64;
     let (busy, at_once) = (seen.busy as f64, seen.thread_busy as f64);
@@ -161,8 +167,9 @@ mod tests {
         tally
     }
 
-    /// Three stages of a pipeline that take 2, 5 and 1 ms an item, each at the pipe for the rest of 5 ms: every wait ends `late` ms before its
-    /// thread gets a CPU. What the records show, and the time ready of each.
+    /// Three stages of a pipeline that take 2, 5 and 1 ms an item, each at the pipe for the rest of 5 ms:
+    /// every wait ends `late` ms before its thread gets a CPU. What the records show, and the time ready of
+    /// each.
     fn pipeline(late: u64) -> (Swept, [u64; 3]) {
         let mut sweep = recorded();
         let mut ready = [0; 3];
@@ -170,7 +177,8 @@ mod tests {
             let begin = item * 5 * MS;
             for (at, work) in [2, 5, 1].into_iter().enumerate() {
                 let pid = 10 + u32::try_from(at).unwrap();
-                // The slow one has no waits; of the others' 3 and 4 ms of waiting the last `late` were spent ready.
+                // The slow one has no waits; of the others' 3 and 4 ms of waiting the last `late` were spent
+                // ready.
                 let state = State::Waiting(Some(whole(Category::Pipe)));
                 if work < 5 {
                     sweep.set(begin, pid, pid, state);
@@ -209,7 +217,8 @@ mod tests {
         assert!((own.waits[&whole(Category::Pipe)] - 300e6).abs() < 1e-3);
     }
 
-    /// Three threads on one lock, 4 ms each in turn: a wait of 8 ms, of which only every tenth is met before it is over.
+    /// Three threads on one lock, 4 ms each in turn: a wait of 8 ms, of which only every tenth is met before
+    /// it is over.
     #[test]
     fn waits_at_a_lock_that_are_over_before_they_are_read_are_in_the_table_of_threads() {
         let mut sweep = recorded();
@@ -241,7 +250,8 @@ mod tests {
         assert_eq!((seen.unknown, seen.busy), (0, MS));
     }
 
-    /// A client: 60 replies of 5 ms and 60 sleeps of 3 ms, between them 2 ms of work, and each wait ends `late` ms before the thread runs.
+    /// A client: 60 replies of 5 ms and 60 sleeps of 3 ms, between them 2 ms of work, and each wait ends
+    /// `late` ms before the thread runs.
     fn client(late_ms: u64) -> Tally {
         let mut sweep = recorded();
         let mut now = 0;

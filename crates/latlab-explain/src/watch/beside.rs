@@ -1,5 +1,5 @@
-//! What is read of the files that programs have mapped, beside whoever needs it: for a large program this takes many milliseconds, in which nobody
-//! would govern what recording costs.
+//! What is read of the files that programs have mapped, beside whoever needs it: for a large program this
+//! takes many milliseconds, in which nobody would govern what recording costs.
 
 use std::collections::HashMap;
 use std::fs::File;

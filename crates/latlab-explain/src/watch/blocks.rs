@@ -1,4 +1,5 @@
-//! A file of which small pieces are read here and there: whoever reads the names of a program's functions one by one asks for some hundred thousand.
+//! A file of which small pieces are read here and there: whoever reads the names of a program's functions one
+//! by one asks for some hundred thousand.
 
 use std::collections::HashMap;
 use std::fs::File;

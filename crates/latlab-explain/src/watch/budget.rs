@@ -1,5 +1,5 @@
-//! What reading the files of a watched program may cost: memory, steps and, where somebody waits, time. A file of a few kilobytes can claim sections of 2^63 bytes, or
-//! hold gigabytes in a thousandth of that.
+//! What reading the files of a watched program may cost: memory, steps and, where somebody waits, time. A
+//! file of a few kilobytes can claim sections of 2^63 bytes, or hold gigabytes in a thousandth of that.
 
 use std::cell::Cell;
 
@@ -10,7 +10,8 @@ use super::proc_file::{text, value};
 const MOST_BYTES: u64 = 1 << 30;
 /// Of the memory that is left, the part that may be taken: the watched program needs the rest.
 const PART: u64 = 4;
-/// A step is a symbol, an address range, or a byte of a line program. A million symbols with their lines are 20 million.
+/// A step is a symbol, an address range, or a byte of a line program. A million symbols with their lines are
+/// 20 million.
 const MOST_STEPS: u64 = 1 << 27;
 /// The clock is read about this often, steps.
 const BETWEEN_CLOCK_READS: u64 = 1 << 12;

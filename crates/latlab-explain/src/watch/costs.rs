@@ -25,8 +25,8 @@ const BLOCK: usize = 64 << 10;
 const SAMPLED_NS: u64 = 197_003;
 const SAMPLED_FOR_NS: u64 = 40_000_000;
 
-/// Measures in a quarter of a second; what cannot be measured keeps the wide range of [`Costs::default`]. `recording`: whether samples may be
-/// taken; if so, whether in the kernel.
+/// Measures in a quarter of a second; what cannot be measured keeps the wide range of
+/// [`Costs::default`]. `recording`: whether samples may be taken; if so, whether in the kernel.
 pub(crate) fn measure(recording: Option<bool>) -> Costs {
     Costs::of_rounds(&rounds(|| once(recording)))
 }
@@ -36,7 +36,8 @@ fn once(recording: Option<bool>) -> Costs {
     let usual = Costs::default();
     let (faults, unmaps) = pages(REPETITIONS);
     let (calls, bytes) = copies();
-    // Host and page size make a fault twice as dear from one minute to the next: the range is kept at least that wide.
+    // Host and page size make a fault twice as dear from one minute to the next: the range is kept at least
+    // that wide.
     let fault = Cost::of(faults).map_or(usual.fault, |cost| Cost {
         low: cost.low * 0.7,
         high: cost.high * 1.5,
@@ -83,8 +84,8 @@ fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
     let bytes = page * PAGES;
     let (mut faults, mut unmaps) = (Vec::new(), Vec::new());
     for _ in 0..repetitions {
-        // SAFETY: a new private mapping of our own, touched within its length and given back as a whole. No huge pages: the advice is
-        // taken or refused, and small mappings have none.
+        // SAFETY: a new private mapping of our own, touched within its length and given back as a whole. No
+        // huge pages: the advice is taken or refused, and small mappings have none.
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -208,7 +209,8 @@ fn switches() -> Vec<f64> {
 
 /// Sleeping for as short as the system lets one: CPU time of one sleep.
 fn sleeps() -> Vec<f64> {
-    // Each takes a tenth of a millisecond, mostly asleep, and whoever explains a short program waits for them.
+    // Each takes a tenth of a millisecond, mostly asleep, and whoever explains a short program waits for
+    // them.
     const ROUNDS: usize = 2;
     (0..REPETITIONS)
         .map(|_| {

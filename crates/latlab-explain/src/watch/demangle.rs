@@ -1,23 +1,26 @@
-//! Names of C++ and Rust functions as in their source. The work is bounded: a mangled name of 190 bytes can stand for 9 MB of text, and
-//! each nine bytes more for twice as much.
+//! Names of C++ and Rust functions as in their source. The work is bounded: a mangled name of 190 bytes can
+//! stand for 9 MB of text, and each nine bytes more for twice as much.
 
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
 use super::clock::thread_cpu_ns;
 
-/// Bytes of a name that are shown. Of 141,000 names in node one has more. Where the source's name is longer, the mangled one stands for it.
+/// Bytes of a name that are shown. Of 141,000 names in node one has more. Where the source's name is longer,
+/// the mangled one stands for it.
 pub(crate) const LONGEST: usize = 4096;
-/// CPU time for all names together: some 40,000 names of node's. The parser of C++ names goes back and tries again, which takes seconds for
-/// a few names made for that.
+/// CPU time for all names together: some 40,000 names of node's. The parser of C++ names goes back and tries
+/// again, which takes seconds for a few names made for that.
 const LONGEST_NS: u64 = 1_000_000_000;
 
-/// How deep the parts of a C++ name may lie in each other: of 141,000 names in node they do 64 levels at most. With more levels a name of 53
-/// bytes takes seconds, so names are tried with few levels first, and with some more only if that was quick.
+/// How deep the parts of a C++ name may lie in each other: of 141,000 names in node they do 64 levels at
+/// most. With more levels a name of 53 bytes takes seconds, so names are tried with few levels first, and
+/// with some more only if that was quick.
 const DEPTHS: [u32; 7] = [32, 40, 48, 56, 64, 72, 80];
 /// What is quick: real names take a tenth.
 const QUICK_NS: u64 = 1_000_000;
-/// Expressions with `new` in a C++ name, each of which doubles the time at any depth; and where their letters are others'. Node's have 6 at most.
+/// Expressions with `new` in a C++ name, each of which doubles the time at any depth; and where their letters
+/// are others'. Node's have 6 at most.
 const MOST_NEW: usize = 8;
 /// Bytes of all names together.
 const MOST_TEXT: usize = 64 << 20;

@@ -22,7 +22,8 @@ const MOST_NS: u64 = 50_000_000;
 const PARTS: u64 = 100;
 const MOST_PROCESSES: usize = 32;
 const MOST_DESCRIPTORS: usize = 256;
-/// Threads of all processes together that are asked at one scan in which call they wait: the kernel may make whoever asks wait for a tick.
+/// Threads of all processes together that are asked at one scan in which call they wait: the kernel may make
+/// whoever asks wait for a tick.
 const MOST_ASKED: usize = MOST_PROCESSES;
 /// Of one process.
 const MOST_THREADS: usize = 8;
@@ -207,7 +208,8 @@ impl Descriptors {
         })
     }
 
-    /// Bytes and calls of all processes. `root`: of the one that was started or named, now; `parent`: of any; `orphans` ended after theirs.
+    /// Bytes and calls of all processes. `root`: of the one that was started or named, now; `parent`: of any;
+    /// `orphans` ended after theirs.
     pub(crate) fn whole(
         &self,
         root: (u32, Io, Io),
@@ -282,9 +284,10 @@ fn same_place(one: (u32, u32), other: (u32, u32)) -> Result<bool, libc::c_int> {
     Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS))
 }
 
-/// What can be had instead: whether two descriptors of one file were opened alike and stand where a shared one would, the other at a moment
-/// between two scans of the one. Two that only happen to (at the beginning, where nothing has moved yet, or both at the end) count once: what is
-/// missing then is said, and what counts twice would not be. `None`: one is not there.
+/// What can be had instead: whether two descriptors of one file were opened alike and stand where a shared
+/// one would, the other at a moment between two scans of the one. Two that only happen to (at the beginning,
+/// where nothing has moved yet, or both at the end) count once: what is missing then is said, and what counts
+/// twice would not be. `None`: one is not there.
 fn stand_together(one: (u32, u32), other: (u32, u32)) -> Option<bool> {
     for _ in 0..ATTEMPTS {
         let (from, at, to) = (stands(one)?, stands(other)?, stands(one)?);

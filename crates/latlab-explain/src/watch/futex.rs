@@ -17,7 +17,8 @@ use crate::account::mappings::Map;
 /// Naming all locks may take this long.
 const LONGEST_NS: u64 = 500_000_000;
 
-/// From the arguments of a call of `futex`: address, operation, value. `is_thread`: whether a number is that of a thread of the process.
+/// From the arguments of a call of `futex`: address, operation, value. `is_thread`: whether a number is that
+/// of a thread of the process.
 pub(super) fn waiting(
     process: u32,
     thread: u32,
@@ -46,7 +47,8 @@ pub(super) fn waiting(
     Some(Waiting { process, thread, address, is_lock, holder })
 }
 
-/// Who has a lock: by the word itself where its priority is passed on, else by the C library's `pthread_mutex_t`, whose third word is its owner.
+/// Who has a lock: by the word itself where its priority is passed on, else by the C library's
+/// `pthread_mutex_t`, whose third word is its owner.
 fn holder(process: u32, address: u64, passes_on: bool) -> Option<u32> {
     const THREAD: u32 = 0x3fff_ffff;
     let mut words = [0_u8; 12];

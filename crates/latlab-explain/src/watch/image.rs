@@ -1,5 +1,5 @@
-//! A program's file as it is read: by `pread`, never mapped (a program may cut its file short while it is watched, and a mapped one would end
-//! the watcher), and all of it counted in a [`Budget`].
+//! A program's file as it is read: by `pread`, never mapped (a program may cut its file short while it is
+//! watched, and a mapped one would end the watcher), and all of it counted in a [`Budget`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! What a program needs to be started by: the interpreter of a script, the dynamic loader of an ELF file. Where that is missing the kernel says
-//! that there is no such file, of a program that is there.
+//! What a program needs to be started by: the interpreter of a script, the dynamic loader of an ELF file.
+//! Where that is missing the kernel says that there is no such file, of a program that is there.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -51,7 +51,8 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     (!name.is_empty()).then(|| PathBuf::from(OsString::from_vec(name)))
 }
 
-/// The first word of the rest of a script's first line. A carriage return is part of it: the kernel knows no other ends of lines.
+/// The first word of the rest of a script's first line. A carriage return is part of it: the kernel knows no
+/// other ends of lines.
 fn of_script(line: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();

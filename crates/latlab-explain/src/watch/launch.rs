@@ -1,10 +1,12 @@
-//! Starting the program as a shell would: the same terminal, process group, descriptors, signal mask; and ending with it.
+//! Starting the program as a shell would: the same terminal, process group, descriptors, signal mask; and
+//! ending with it.
 //!
-//! The program stays in the process group that the shell made: Ctrl-C, Ctrl-\ and Ctrl-Z reach it as they would without the watcher. Signals
-//! that somebody sends to the watcher alone are handed on.
+//! The program stays in the process group that the shell made: Ctrl-C, Ctrl-\ and Ctrl-Z reach it as they
+//! would without the watcher. Signals that somebody sends to the watcher alone are handed on.
 //!
-//! Until it becomes the program, the new process runs in the watcher's memory, as with `vfork`: a copy of Python's would have to be made here and
-//! given back by the program's exec, which took a program of a millisecond half of one.
+//! Until it becomes the program, the new process runs in the watcher's memory, as with `vfork`: a copy of
+//! Python's would have to be made here and given back by the program's exec, which took a program of a
+//! millisecond half of one.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -30,7 +32,8 @@ pub(crate) const NOT_EXECUTABLE: i32 = 126;
 /// What is handed on to the program when it is sent to the watcher.
 const HANDED_ON: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
-/// Python ignores these when it starts, so whether the caller did cannot be known: a program has them as a shell leaves them.
+/// Python ignores these when it starts, so whether the caller did cannot be known: a program has them as a
+/// shell leaves them.
 const IGNORED_BY_PYTHON: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 static RECEIVER: AtomicI32 = AtomicI32::new(0);
@@ -44,7 +47,8 @@ extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     let receiver = RECEIVER.load(Ordering::Relaxed);
     // From the keyboard it reaches the whole process group: the program has it already.
     if receiver > 0 && code != libc::SI_KERNEL {
-        // SAFETY: kill(2) may be called in a handler; the id stays valid until the program is waited for, and RECEIVER is cleared before.
+        // SAFETY: kill(2) may be called in a handler; the id stays valid until the program is waited for, and
+        // RECEIVER is cleared before.
         unsafe { libc::kill(receiver, signal) };
     }
 }
@@ -87,7 +91,8 @@ impl Signals {
         before
     }
 
-    /// The program has ended: who wants the watcher ended from now on ends it, whatever it still has to find out.
+    /// The program has ended: who wants the watcher ended from now on ends it, whatever it still has to find
+    /// out.
     pub(crate) fn give_back(&self) {
         RECEIVER.store(0, Ordering::Relaxed);
         for (signal, old) in &self.before {
@@ -205,8 +210,8 @@ impl Held {
         }
     }
 
-    /// What it tells next: first its id, or why there is none, as a negative number; then why it did not become the program. `None`: nothing
-    /// any more; an error: nothing yet.
+    /// What it tells next: first its id, or why there is none, as a negative number; then why it did not
+    /// become the program. `None`: nothing any more; an error: nothing yet.
     fn number(&self) -> io::Result<Option<i32>> {
         let mut number = [0_u8; 4];
         let got = rustix::io::read(&self.status, &mut number)?;
@@ -229,8 +234,8 @@ fn environment(added: &[(&str, String)]) -> io::Result<Vec<CString>> {
         .collect()
 }
 
-/// The entries that this process was started with, byte for byte. Python sets variables for itself meanwhile (`LC_CTYPE`, where there is no
-/// locale), and keeps one of several of a name.
+/// The entries that this process was started with, byte for byte. Python sets variables for itself meanwhile
+/// (`LC_CTYPE`, where there is no locale), and keeps one of several of a name.
 fn given() -> Vec<Vec<u8>> {
     match std::fs::read("/proc/self/environ") {
         Ok(block) if block.is_empty() => Vec::new(),
@@ -283,9 +288,9 @@ impl Start {
         };
         let bytes = STACK + 16 * self.words.len();
         let mut stack: Vec<u128> = Vec::with_capacity(bytes / size_of::<u128>());
-        // SAFETY: the process runs on a stack of its own, in memory that nothing touches or gives back before it has left it, as this thread stands
-        // still until then. It calls nothing but what `become_program` does: all signals are blocked until they have their usual actions
-        // again.
+        // SAFETY: the process runs on a stack of its own, in memory that nothing touches or gives back before
+        // it has left it, as this thread stands still until then. It calls nothing but what `become_program`
+        // does: all signals are blocked until they have their usual actions again.
         let (pid, error) = unsafe {
             let mut all = MaybeUninit::uninit();
             libc::sigfillset(all.as_mut_ptr());
@@ -312,7 +317,8 @@ extern "C" fn become_program(ready: *mut libc::c_void) -> libc::c_int {
     // SAFETY: what `lend` gave, which stands still meanwhile.
     let ready = unsafe { &*ready.cast::<Ready<'_>>() };
     let start = ready.of;
-    // SAFETY: system calls on descriptors and memory of this process; `words` and `environment` end with a null pointer.
+    // SAFETY: system calls on descriptors and memory of this process; `words` and `environment` end with a
+    // null pointer.
     unsafe {
         // Its own copy would keep the pipe open when the watcher is gone.
         libc::close(start.release);
@@ -427,7 +433,8 @@ pub(crate) fn pidfd(pid: i32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
-/// Waits until one of the descriptors can be read or was closed at its other end, or the time is over. An interrupted wait ends early.
+/// Waits until one of the descriptors can be read or was closed at its other end, or the time is over. An
+/// interrupted wait ends early.
 pub(crate) fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], ns: u64) {
     let open = descriptors.iter().flatten();
     let mut polled: Vec<PollFd<'_>> = open.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();

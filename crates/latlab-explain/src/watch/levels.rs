@@ -36,7 +36,8 @@ fn rung(level: u8, missing: Option<String>) -> Rung {
     }
 }
 
-/// Tries them from the most to the least, from `most` on. Prices are measured where none of `kept` hold. `overhead`: what recording may cost.
+/// Tries them from the most to the least, from `most` on. Prices are measured where none of `kept` hold.
+/// `overhead`: what recording may cost.
 pub(crate) fn find(most: u8, overhead: f64, kept: &[Calibration]) -> Levels {
     let mut rungs = Vec::new();
     let mut level = 3;

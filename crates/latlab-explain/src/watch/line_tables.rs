@@ -1,5 +1,6 @@
-//! The line tables that compilers write for debuggers (DWARF): which source line an address has. Only what a question needs is read, and
-//! every loop counts in a [`Budget`]: tables may be made to take for ever, or all memory.
+//! The line tables that compilers write for debuggers (DWARF): which source line an address has. Only what a
+//! question needs is read, and every loop counts in a [`Budget`]: tables may be made to take for ever, or all
+//! memory.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,9 +16,11 @@ use super::budget::Budget;
 
 /// Longest table of abbreviations; those of whole browsers have some hundred kilobytes.
 const LONGEST_ABBREVIATIONS: usize = 1 << 20;
-/// Steps of an entry that cannot be read: it may have had as many attributes as there is room for in the table.
+/// Steps of an entry that cannot be read: it may have had as many attributes as there is room for in the
+/// table.
 pub(super) const OF_UNREADABLE: u64 = LONGEST_ABBREVIATIONS as u64 / 4;
-/// What the header of a line program becomes in memory while it is read, and what a program that adds files to it may become: times its bytes.
+/// What the header of a line program becomes in memory while it is read, and what a program that adds files
+/// to it may become: times its bytes.
 const OF_HEADER: u64 = 128;
 const OF_FILES: u64 = 16;
 /// Longest path of a source file.

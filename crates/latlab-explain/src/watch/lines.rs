@@ -1,4 +1,5 @@
-//! Source lines of addresses, from the line tables that compilers write for debuggers (DWARF). Read when the program has ended.
+//! Source lines of addresses, from the line tables that compilers write for debuggers (DWARF). Read when the
+//! program has ended.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,8 +1,9 @@
 //! Opens a file that a watched process has mapped: the very file that the kernel names, or none.
 //!
-//! The path of a mapping is what the program makes of it: a FIFO or a device may lie there now, and in a container it leads to another file than
-//! here. So nothing is opened before it is known to be a regular file, and it counts only if the kernel gives it the device and the inode of the
-//! mapping. Files that a program serves (FUSE) are left alone: it may never answer.
+//! The path of a mapping is what the program makes of it: a FIFO or a device may lie there now, and in a
+//! container it leads to another file than here. So nothing is opened before it is known to be a regular
+//! file, and it counts only if the kernel gives it the device and the inode of the mapping. Files that a
+//! program serves (FUSE) are left alone: it may never answer.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -68,7 +69,8 @@ fn at(root: Option<&OwnedFd>, path: &str, flags: OFlags) -> Option<OwnedFd> {
     }
 }
 
-/// Opens what lies at a place if it is a regular file: opening a FIFO may wait, and opening a device may do anything.
+/// Opens what lies at a place if it is a regular file: opening a FIFO may wait, and opening a device may do
+/// anything.
 fn regular(place: &OwnedFd) -> Option<File> {
     if !is_of_kind(place, "", FileType::RegularFile) {
         return None;
@@ -87,8 +89,9 @@ fn is(file: &File, wanted: FileId) -> bool {
     reported == wanted || as_mapped(file) == Some(wanted)
 }
 
-/// The device and the inode that the kernel lists for this file when it is mapped. On btrfs and overlayfs `stat` tells others, so the only
-/// number that can be compared with that of a mapping is that of another mapping.
+/// The device and the inode that the kernel lists for this file when it is mapped. On btrfs and overlayfs
+/// `stat` tells others, so the only number that can be compared with that of a mapping is that of another
+/// mapping.
 fn as_mapped(file: &File) -> Option<FileId> {
     let bytes = rustix::param::page_size();
     // SAFETY: a new mapping of an open file, which nothing reads or writes.

@@ -16,7 +16,8 @@ pub(crate) fn gather(pid: u32, places: &[(u64, usize)], into: &mut [u8]) -> io::
     }
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() - left };
     let pid = libc::pid_t::try_from(pid).unwrap_or(0);
-    // SAFETY: the kernel writes at most `iov_len` bytes, which lie in `into`; the remote addresses are the other process's, and are checked there.
+    // SAFETY: the kernel writes at most `iov_len` bytes, which lie in `into`; the remote addresses are the
+    // other process's, and are checked there.
     let got = unsafe {
         libc::process_vm_readv(
             pid,

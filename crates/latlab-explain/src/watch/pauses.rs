@@ -1,4 +1,5 @@
-//! How often and how long a runtime stopped its program. Java ([`java`]) and Go ([`go`]) count that themselves. Of V8 ([`v8`]), functions are watched.
+//! How often and how long a runtime stopped its program. Java ([`java`]) and Go ([`go`]) count that
+//! themselves. Of V8 ([`v8`]), functions are watched.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -25,12 +26,14 @@ const EVERY_NS: u64 = 5_000_000;
 const ASKED_NS: u64 = 3_000_000_000;
 /// More processes than this are not asked at once, and the counters of no more are kept.
 const MOST_PROCESSES: usize = 256;
-/// A scan takes at most this part of a CPU; where functions are watched, new threads are to be found soon, and any overhead is allowed.
+/// A scan takes at most this part of a CPU; where functions are watched, new threads are to be found soon,
+/// and any overhead is allowed.
 const PART: u64 = 20;
 const PART_WITH_FUNCTIONS: u64 = 2;
 /// At the end, what the counters mean may take this long to find out: the user waits.
 const LONGEST_NS: u64 = 1_000_000_000;
-/// In the line of `stat`, counted from the state: the process's flags, of which this one says that it is a copy of its parent until its first exec.
+/// In the line of `stat`, counted from the state: the process's flags, of which this one says that it is a
+/// copy of its parent until its first exec.
 const FLAGS: usize = 6;
 const NO_EXEC: u32 = 0x40;
 
@@ -84,7 +87,8 @@ impl Pausing {
         Self { probes: Probes::find(), ..Self::default() }
     }
 
-    /// At a scan of these processes. `launched`: they were started by latlab, and nothing of them came before.
+    /// At a scan of these processes. `launched`: they were started by latlab, and nothing of them came
+    /// before.
     pub(crate) fn scan(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
         if now < self.next_ns {
             return;

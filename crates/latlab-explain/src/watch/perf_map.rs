@@ -1,7 +1,9 @@
-//! What a run-time compiler lists of its functions in `/tmp/perf-PID.map`: an address, a length and a name a line, in hexadecimal.
+//! What a run-time compiler lists of its functions in `/tmp/perf-PID.map`: an address, a length and a name a
+//! line, in hexadecimal.
 //!
-//! Anybody may write to that folder. So a list is opened once, in the process's own root and without links, and only that of the process's
-//! owner is believed. Where either is not known, as when the process has ended, there is none.
+//! Anybody may write to that folder. So a list is opened once, in the process's own root and without links,
+//! and only that of the process's owner is believed. Where either is not known, as when the process has
+//! ended, there is none.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -48,8 +50,8 @@ impl PerfMap {
         (about.is_file() && about.uid() == owner).then_some(Self { file, read: 0, taken: 0 })
     }
 
-    /// All that is listed now, if that is an eighth more than when it was read last: reading takes milliseconds. Of an address the last entry
-    /// counts, as code is replaced.
+    /// All that is listed now, if that is an eighth more than when it was read last: reading takes
+    /// milliseconds. Of an address the last entry counts, as code is replaced.
     pub(crate) fn grown(&mut self, budget: &Budget) -> Option<Vec<Listed>> {
         let length = self.file.metadata().ok()?.len();
         if length <= self.read + self.read / 8 || length > LARGEST {

@@ -1,4 +1,5 @@
-//! For what kind of descriptors a thread waits in `poll`, `select` or `epoll_wait`: the call says nothing of that, its arguments do.
+//! For what kind of descriptors a thread waits in `poll`, `select` or `epoll_wait`: the call says nothing of
+//! that, its arguments do.
 
 use std::collections::HashMap;
 
@@ -58,7 +59,8 @@ pub(crate) fn kind(pid: u32, fd: u64) -> Kind {
     link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
 }
 
-/// Of several kinds the one that is said: what comes from elsewhere before what the program's own threads do. Nothing is nothing but a time.
+/// Of several kinds the one that is said: what comes from elsewhere before what the program's own threads do.
+/// Nothing is nothing but a time.
 fn first(kinds: impl Iterator<Item = Kind>) -> Kind {
     const ORDER: [Kind; 7] =
         [Kind::Socket, Kind::Pipe, Kind::Process, Kind::Terminal, Kind::Event, Kind::Other, Kind::File];

@@ -1,5 +1,5 @@
-//! What recording costs on this machine: threads that wait for each other, work and are followed, and programs that are started, without and with
-//! the events that a program would have.
+//! What recording costs on this machine: threads that wait for each other, work and are followed, and
+//! programs that are started, without and with the events that a program would have.
 
 use std::io::{Read as _, Write as _, pipe};
 use std::process::{Command, Stdio};
@@ -17,8 +17,8 @@ use crate::governor::Price;
 /// Waits timed at once; each is one switch of the thread that is timed.
 const ROUNDS: u32 = 100;
 const REPETITIONS: usize = 5;
-/// Samples are priced where they come ten times as often as they ever do in a program: what they add to so little work is then more than what
-/// differs from one time to the next, and is known in a tenth of the time.
+/// Samples are priced where they come ten times as often as they ever do in a program: what they add to so
+/// little work is then more than what differs from one time to the next, and is known in a tenth of the time.
 const PERIOD_NS: u64 = LEAST_PERIOD_NS / 10;
 /// Work timed under samples: some periods long.
 const WORK_NS: f64 = 10.0 * PERIOD_NS as f64;
@@ -26,8 +26,8 @@ const WORK_NS: f64 = 10.0 * PERIOD_NS as f64;
 const OPEN_WORK_NS: f64 = 3e6;
 /// Steps of work of which it is measured how long they take.
 const TRIED: u64 = 50_000;
-/// What work goes over, a line of a cache a step: it and what records need put each other out of the first and most of the second cache, as in a
-/// program that has other work.
+/// What work goes over, a line of a cache a step: it and what records need put each other out of the first
+/// and most of the second cache, as in a program that has other work.
 const MEMORY_BYTES: usize = 1 << 20;
 const LINE_BYTES: usize = 64;
 /// Steps between two waits: a quarter of it.
@@ -36,7 +36,8 @@ const BETWEEN: u64 = (MEMORY_BYTES / LINE_BYTES / 4) as u64;
 const STARTS: u32 = 4;
 /// A program that does nothing.
 const PROGRAM: &str = "/bin/true";
-/// Where it cannot be measured: as seen on virtual machines, where the timer behind the clock event costs an exit; bare metal is below.
+/// Where it cannot be measured: as seen on virtual machines, where the timer behind the clock event costs an
+/// exit; bare metal is below.
 const USUAL: Price =
     Price { switch_ns: 8000.0, sample_ns: 8000.0, fault_ns: 200.0, open_ns: 150_000.0, start_ns: 300_000.0 };
 /// What is measured less than this was lost in the noise.
@@ -91,7 +92,8 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// What recording adds to a wait: two threads hand a byte to each other on one CPU, and one of them works in between.
+/// What recording adds to a wait: two threads hand a byte to each other on one CPU, and one of them works in
+/// between.
 fn switch(sees_kernel: bool) -> Option<f64> {
     stay();
     let (mut here, mut there) = pipe().ok()?;
@@ -170,7 +172,8 @@ impl Work {
         (thread_cpu_ns() - before) as f64
     }
 
-    /// Steps that take about this long. On a virtual machine whose host is busy, the clock of a thread has been seen to stand still for a moment.
+    /// Steps that take about this long. On a virtual machine whose host is busy, the clock of a thread has
+    /// been seen to stand still for a moment.
     fn steps(&mut self, ns: f64) -> u64 {
         let took = middle((0..REPETITIONS).map(|_| self.cpu_ns(TRIED)).collect());
         steps_for(ns, took.unwrap_or(0.0))
@@ -184,7 +187,8 @@ fn steps_for(ns: f64, took_ns: f64) -> u64 {
     crate::time::whole_ns(TRIED as f64 * ns / took_ns.max(LEAST_NS))
 }
 
-/// What opening events takes from a thread that runs, and closing them: the kernel interrupts it on its CPU for each.
+/// What opening events takes from a thread that runs, and closing them: the kernel interrupts it on its CPU
+/// for each.
 fn open(sees_kernel: bool) -> Option<f64> {
     let steps = Work::new().steps(OPEN_WORK_NS);
     let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 
 use crate::account::io::Io;
 
-/// Bytes that are read: the kernel's list of its functions has some 20 million. A program can make that of its mappings longer.
+/// Bytes that are read: the kernel's list of its functions has some 20 million. A program can make that of
+/// its mappings longer.
 const LONGEST: u64 = 64 << 20;
 
 /// One that stays open.

@@ -1,19 +1,22 @@
-//! Wakes a thread when its time has come, so that what it sees does not depend on what the watched program does.
+//! Wakes a thread when its time has come, so that what it sees does not depend on what the watched program
+//! does.
 //!
-//! A thread that wakes up beside busy CPUs waits until one of their threads blocks: it then sees the program waiting far more often than it
-//! waits (a DNS server under load 45 % of the time in place of 15). Since Linux 6.12 a thread that asks for a shorter slice than others has the
-//! CPU at once, and no more of it in all. The usual slack of timers, 50 us, is more than a short program's share.
+//! A thread that wakes up beside busy CPUs waits until one of their threads blocks: it then sees the program
+//! waiting far more often than it waits (a DNS server under load 45 % of the time in place of 15). Since
+//! Linux 6.12 a thread that asks for a shorter slice than others has the CPU at once, and no more of it in
+//! all. The usual slack of timers, 50 us, is more than a short program's share.
 
 use std::num::NonZeroU64;
 
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
-/// Longer than a scan of a few threads, so that it is not cut in two; shorter than any usual slice (0.7 to 3 ms).
+/// Longer than a scan of a few threads, so that it is not cut in two; shorter than any usual slice (0.7 to 3
+/// ms).
 const SLICE_NS: u64 = 500_000;
 const SLACK_NS: u64 = 1_000;
 
-/// The calling thread is woken in time while this lives. Its priority stays what it was: before the program it would take CPUs from it. What
-/// it starts meanwhile inherits this.
+/// The calling thread is woken in time while this lives. Its priority stays what it was: before the program
+/// it would take CPUs from it. What it starts meanwhile inherits this.
 pub(super) struct Prompt {
     slack: Option<NonZeroU64>,
     slice: Option<libc::sched_attr>,

@@ -1,7 +1,8 @@
 //! Where Python threads are in their own code, by reading the interpreter's memory from outside.
 //!
-//! The program does not stop and does not notice. What is read in one call was there within a microsecond or so; what contradicts itself (a frame
-//! whose code is no code, an instruction outside of it) is left out and counted.
+//! The program does not stop and does not notice. What is read in one call was there within a microsecond or
+//! so; what contradicts itself (a frame whose code is no code, an instruction outside of it) is left out and
+//! counted.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,7 +26,8 @@ use layout::{Holder, Instruction, Layout};
 
 /// Reading may take one part in so many of one CPU.
 const SHARE: u64 = 100;
-/// While Python code is there, reads come this often on average, or more often where the watcher wakes up for other things anyway.
+/// While Python code is there, reads come this often on average, or more often where the watcher wakes up for
+/// other things anyway.
 const USUAL_NS: u64 = 4_000_000;
 /// Of a file with an interpreter in it: its symbols are some ten thousand, and take some megabytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -239,7 +241,8 @@ impl Process {
         for (thread, id) in &threads {
             // Before 3.11 the list has no ids that the kernel knows: the main thread's is the process's.
             let (id, known) = if *thread == main { (self.pid, true) } else { (*id, self.layout.has_ids) };
-            // Who waits for the lock sleeps: another one that runs has given it back for as long, and is in code that is not Python.
+            // Who waits for the lock sleeps: another one that runs has given it back for as long, and is in
+            // code that is not Python.
             if *thread != holder && known && runs(self.pid, id) {
                 match self.stack(*thread) {
                     Ok(stack) => stacks.push((stack, true)),
@@ -411,7 +414,8 @@ impl Process {
         let length = word(&head, 16).and_then(|length| usize::try_from(length).ok());
         let length = length.ok_or(Miss::Torn)?.min(LONGEST_NAME);
         let state = half(&head, 32).ok_or(Miss::Torn)? >> 2;
-        // After how it is interned: bytes of a character; then whether the characters follow the object, and whether they are all ASCII.
+        // After how it is interned: bytes of a character; then whether the characters follow the object, and
+        // whether they are all ASCII.
         let (kind, compact, ascii) = ((state & 7) as usize, state & 8 != 0, state & 16 != 0);
         if !compact || !matches!(kind, 1 | 2 | 4) {
             return Err(Miss::Torn);
@@ -486,8 +490,8 @@ impl Python {
         self.due
     }
 
-    /// Reads where the interpreters among these processes are now, when that may be done again. `since`: this thread's CPU time when it was
-    /// woken for this. `random` is any number.
+    /// Reads where the interpreters among these processes are now, when that may be done again.
+    /// `since`: this thread's CPU time when it was woken for this. `random` is any number.
     pub(crate) fn scan(&mut self, processes: impl Iterator<Item = u32>, since: u64, random: u64) {
         let now = now_ns();
         if now < self.next {
@@ -536,7 +540,8 @@ impl Python {
                 Err(Miss::Outside) => process.failures = 0,
                 Err(Miss::Refused) => {
                     self.read.refused = Some(
-                        "its memory may not be read (kernel.yama.ptrace_scope, another user's process, or a sandbox)"
+                        "its memory may not be read (kernel.yama.ptrace_scope, another user's process, or a \
+                            sandbox)"
                             .to_owned(),
                     );
                     gone.push(process.pid);

@@ -12,7 +12,8 @@ use crate::watch::proc_file::text;
 use crate::watch::traced::Traced;
 use crate::watch::unwind::Top;
 
-/// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
+/// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole
+/// milliseconds.
 pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
 /// One fault of this many is recorded.
 pub(crate) const FAULT_PERIOD: u64 = 61;
@@ -30,7 +31,8 @@ const MOST_BYTES: usize = 2 << 20;
 pub(crate) const MOST_STACK: u16 = 8 << 10;
 /// Samples with such a copy that a ring has room for: an eighth of a second's, of one CPU.
 const SAMPLES: usize = 128;
-/// What an ordinary user may lock for each CPU where the kernel does not report it, KiB: its own default with pages of 4 KiB.
+/// What an ordinary user may lock for each CPU where the kernel does not report it, KiB: its own default with
+/// pages of 4 KiB.
 const USUAL_LOCK_KIB: usize = 516;
 
 /// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
@@ -41,12 +43,14 @@ const MOST_WITH_WAKES: usize = 120;
 const WAKING: &str = "sched/sched_waking";
 /// The tracepoint of a thread to which a signal comes.
 const SIGNAL: &str = "signal/signal_deliver";
-/// Of a tracepoint's flags: an interrupt did it, not the thread that it came to (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
+/// Of a tracepoint's flags: an interrupt did it, not the thread that it came to
+/// (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
 const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// The first of all namespaces of process ids (`PROC_PID_INIT_INO`), whose numbers tracepoints use.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// See the module. While it is stopped no event exists: even one that is off costs the program at every switch.
+/// See the module. While it is stopped no event exists: even one that is off costs the program at every
+/// switch.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// One for each CPU, owned by an event of the watcher's own that never fires.
@@ -60,7 +64,8 @@ pub(crate) struct Recorder {
     pub(crate) calls: Option<Traced>,
     /// Where records say who ends a wait; else why they do not.
     pub(crate) wakes: Result<Wakes, String>,
-    /// Of the stack, what samples have at most, bytes; 0: they have none, and callers are found by frame pointers.
+    /// Of the stack, what samples have at most, bytes; 0: they have none, and callers are found by frame
+    /// pointers.
     pub(crate) most_stack: u16,
 }
 
@@ -169,8 +174,8 @@ impl From<latlab_perf::Record<'_>> for Record {
     }
 }
 
-/// Bytes of records that each CPU's ring has: a power of two of whole pages. `lock_bytes`: what may be locked for each CPU, together with the
-/// page that comes before the records; `None`: as much as is wanted.
+/// Bytes of records that each CPU's ring has: a power of two of whole pages. `lock_bytes`: what may be locked
+/// for each CPU, together with the page that comes before the records; `None`: as much as is wanted.
 fn bytes_of_each(cpus: usize, page_bytes: usize, lock_bytes: Option<usize>) -> usize {
     let share = (ALL_BYTES / cpus.max(1)).clamp(LEAST_BYTES, MOST_BYTES);
     let allowed = lock_bytes.map_or(share, |bytes| share.min(bytes.saturating_sub(page_bytes)));
@@ -184,7 +189,8 @@ fn lock_bytes() -> usize {
 }
 
 impl Recorder {
-    /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
+    /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a
+    /// little longer.
     pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
         let wakes = if sees_kernel { Wakes::find() } else { Err(NEEDS_LEVEL_1.to_owned()) };
         Self {
@@ -206,7 +212,8 @@ impl Recorder {
         Ring::of_each_cpu(own, bytes).map_err(|error| reason(&error))
     }
 
-    /// Opens all events for these threads and whatever they start. `on_exec`: they go on with the next exec; else at once.
+    /// Opens all events for these threads and whatever they start. `on_exec`: they go on with the next exec;
+    /// else at once.
     pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> Result<(), String> {
         if self.rings.is_empty() {
             self.rings = Self::open(self.sees_kernel)?;

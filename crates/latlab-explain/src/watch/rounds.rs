@@ -2,7 +2,8 @@
 
 use super::clock::now_ns;
 
-/// With one round the range of a cost held the middle of the next one in half of the cases, with eight in nine of ten.
+/// With one round the range of a cost held the middle of the next one in half of the cases, with eight in
+/// nine of ten.
 const MOST: usize = 8;
 /// However busy the machine is.
 const LEAST: usize = 3;

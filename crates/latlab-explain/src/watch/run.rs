@@ -40,7 +40,8 @@ mod recording;
 
 use recording::Recording;
 
-/// Scans come at random distances around this, so that they do not fall into step with a program's own period.
+/// Scans come at random distances around this, so that they do not fall into step with a program's own
+/// period.
 const USUAL_NS: u64 = 1_000_000;
 /// At first they come more often: many programs are over soon.
 const FIRST_NS: u64 = 300_000;
@@ -50,12 +51,13 @@ const LATER_NS: u64 = 4_000_000;
 const LATER_FROM_NS: u64 = 30_000_000_000;
 /// Thousands of threads take milliseconds to look at: seldom, but not never.
 const FARTHEST_NS: u64 = 100_000_000;
-/// Scanning may take this part of one CPU for each part of the program's time that recording may take, and no more and no less than so much.
+/// Scanning may take this part of one CPU for each part of the program's time that recording may take, and no
+/// more and no less than so much.
 const OF_OVERHEAD: f64 = 0.5;
 /// See [`OF_OVERHEAD`].
 const SCANNING: std::ops::RangeInclusive<f64> = 0.01..=0.1;
-/// Stages that the program marks by lines get the time at which they are heard, which is promised to 10 ms; and a ring of 2^17 marks
-/// is read before it is full, at whatever rate one can be written.
+/// Stages that the program marks by lines get the time at which they are heard, which is promised to 10 ms;
+/// and a ring of 2^17 marks is read before it is full, at whatever rate one can be written.
 const HEAR_NS: u64 = 5_000_000;
 /// Recorded, with the kernel's stacks: rings are emptied this often.
 const DRAIN_NS: u64 = 4_000_000;
@@ -194,14 +196,15 @@ fn distance(running_for: u64, scan_ns: u64, share: f64, random: &mut Rng) -> u64
     mean / 2 + random.next_u64() % mean.max(1)
 }
 
-/// How long nobody was there to end a slice: records are read often where the kernel is seen, and the watcher may come late; elsewhere they are
-/// read as seldom as threads are looked at.
+/// How long nobody was there to end a slice: records are read often where the kernel is seen, and the watcher
+/// may come late; elsewhere they are read as seldom as threads are looked at.
 fn late(sees_kernel: bool, now: u64, next: u64, before: u64) -> u64 {
     now.saturating_sub(if sees_kernel { next } else { before })
 }
 
-/// Whether threads run that are not recorded, as they were started by one that events were not yet opened for: their CPU time is counted and
-/// not recorded. `ran_ns` and `recorded_ns`: of one slice, with what recording its switches takes.
+/// Whether threads run that are not recorded, as they were started by one that events were not yet opened
+/// for: their CPU time is counted and not recorded. `ran_ns` and `recorded_ns`: of one slice, with what
+/// recording its switches takes.
 fn is_incomplete(ran_ns: u64, recorded_ns: u64) -> bool {
     ran_ns > recorded_ns + recorded_ns / 10 + UNRECORDED_NS
 }
@@ -254,8 +257,9 @@ pub(crate) fn run(
     Ok(watching.finish(end, io_of(pid), || reap_with_io(held.pid)))
 }
 
-/// Takes the ended process's entry away, and has its counters of bytes and calls: newer kernels (6.18) show those of a process that has ended to
-/// nobody but root, but add them, and those of its children, to whoever waits for it.
+/// Takes the ended process's entry away, and has its counters of bytes and calls: newer kernels (6.18) show
+/// those of a process that has ended to nobody but root, but add them, and those of its children, to whoever
+/// waits for it.
 fn reap_with_io(pid: i32) -> (Ended, Option<Io>) {
     let own = || Io::parse(&text("/proc/self/io"));
     // Reading counts, too.
@@ -395,11 +399,13 @@ impl<'a> Watching<'a> {
         let mut unrecorded = None;
         let mut recording = None;
         if let Some(sees_kernel) = tracing.recording {
-            // In runs before, a program has shown what it costs to record: it is recorded from its first instruction.
+            // In runs before, a program has shown what it costs to record: it is recorded from its first
+            // instruction.
             let at_once = launched && governor.decide(0, 1);
             let mut period_ns = tracing.period_ns();
             if at_once {
-                // The first sample comes one period after the exec: in run after run of a short program it would fall on the same instruction.
+                // The first sample comes one period after the exec: in run after run of a short program it
+                // would fall on the same instruction.
                 period_ns =
                     period_ns / 4 + Rng::new(now ^ u64::from(pid)).next_u64() % (3 * period_ns / 4).max(1);
             }
@@ -493,7 +499,8 @@ impl<'a> Watching<'a> {
         self.next = now_ns() + self.distance();
     }
 
-    /// What the program has marked since the last time, before the sweep goes on. With `last`, there is no more to come.
+    /// What the program has marked since the last time, before the sweep goes on. With `last`, there is no
+    /// more to come.
     fn hear(&mut self, last: bool) {
         let Some(listener) = self.listener.as_deref_mut() else { return };
         self.heard = now_ns();
@@ -524,7 +531,8 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// Waits until there is something to do, and does that: what must come often does not bring along what is dear.
+    /// Waits until there is something to do, and does that: what must come often does not bring along what is
+    /// dear.
     fn step(&mut self, ending: Option<BorrowedFd<'_>>, over: impl Fn() -> bool) {
         let hear = self.listener.as_ref().map_or(u64::MAX, |_| self.heard + HEAR_NS);
         let next = self.next.min(hear).min(self.python.due());
@@ -577,7 +585,8 @@ impl<'a> Watching<'a> {
         let now = now_ns();
         let counted = self.scanner.scan(&mut self.states);
         if self.launched && self.states.is_empty() && !is_there(self.pid) {
-            // Its entry stays until it is waited for: it is hidden (hidepid), and there is nothing to know but that it lives.
+            // Its entry stays until it is waited for: it is hidden (hidepid), and there is nothing to know
+            // but that it lives.
             self.scanner.refused = true;
             self.states.push((self.pid, self.pid, State::Waiting(None)));
         }
@@ -674,7 +683,8 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// Closes the events, reads what the rings still hold, and hears what was marked meanwhile; with `last`, there is no more to come.
+    /// Closes the events, reads what the rings still hold, and hears what was marked meanwhile; with `last`,
+    /// there is no more to come.
     fn stop_recording(&mut self, last: bool) {
         if let Some(recording) = &mut self.recording {
             recording.recorder.stop();
@@ -739,8 +749,8 @@ impl<'a> Watching<'a> {
         recording.faults_on = true;
         recording.stream.has(recording.recorder.events.clone());
         recording.knows_already(&self.scanner);
-        // What the records begin with: states at this moment, which later records correct. Opening events takes milliseconds, in which much may have
-        // been marked.
+        // What the records begin with: states at this moment, which later records correct. Opening events
+        // takes milliseconds, in which much may have been marked.
         let now = now_ns();
         self.scanner.scan(&mut self.states);
         self.hear(false);
@@ -762,7 +772,8 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these counters by another way.
+    /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these
+    /// counters by another way.
     fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce() -> (Ended, Option<Io>)) -> Watched {
         let delays = self.scanner.delays();
         if self.recording.as_ref().is_some_and(|recording| recording.on) {
@@ -888,7 +899,8 @@ impl<'a> Watching<'a> {
         path.ok_or_else(|| "nothing was recorded".to_owned())
     }
 
-    /// What the program used: what it had used before it was watched is not its own. `delays`: CPU time and run-queue delay of its threads.
+    /// What the program used: what it had used before it was watched is not its own. `delays`: CPU time and
+    /// run-queue delay of its threads.
     fn usage(&self, used: Usage, io: Option<Io>, delays: (u64, u64)) -> Usage {
         let before = &self.before;
         // In whole numbers: 2^64 ns times 2^64 ns fits.
@@ -901,7 +913,8 @@ impl<'a> Watching<'a> {
             let cpu_ns = counted.saturating_sub(before.system_ns);
             (cpu_ns, user_of(cpu_ns, used.user_ns, counted))
         } else {
-            // Its own counters know of threads that have ended, those of threads of its children. What of it was user code, ticks say.
+            // Its own counters know of threads that have ended, those of threads of its children. What of it
+            // was user code, ticks say.
             let user_ns = used.user_ns.saturating_sub(before.user_ns);
             let system_ns = used.system_ns.saturating_sub(before.system_ns);
             let cpu_ns = delays.0.saturating_sub(self.delays_before.0).max(user_ns + system_ns);

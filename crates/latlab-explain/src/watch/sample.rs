@@ -52,7 +52,8 @@ pub(crate) fn named(name: &str) -> Vec<Section> {
     vec![code, symbols, texts]
 }
 
-/// The bytes of the file, as `ld` would write it. All of it is loaded 0x400000 up, which puts code where its section says if it is padded.
+/// The bytes of the file, as `ld` would write it. All of it is loaded 0x400000 up, which puts code where its
+/// section says if it is padded.
 pub(crate) fn elf(sections: &[Section]) -> Vec<u8> {
     let mut names = vec![0];
     let mut bytes = vec![0; 0x1000];
@@ -112,7 +113,8 @@ fn with_length(bytes: Vec<u8>) -> Vec<u8> {
     whole
 }
 
-/// DWARF 4: a unit in `/src` with two files, of 64 bytes of code; `rows` is the program after its first address.
+/// DWARF 4: a unit in `/src` with two files, of 64 bytes of code; `rows` is the program after its first
+/// address.
 pub(crate) fn dwarf(rows: &[u8]) -> Vec<Section> {
     // One unit without children: name, folder, lines, first address, length.
     let kinds = vec![1, 0x11, 0, 0x03, 0x08, 0x1b, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x06, 0, 0, 0];
@@ -137,9 +139,11 @@ pub(crate) fn dwarf(rows: &[u8]) -> Vec<Section> {
 /// Line 10 of the first file for 16 bytes, line 12 of the second for 48.
 pub(crate) const ROWS: [u8; 15] = [3, 9, 1, 2, 16, 4, 2, 3, 2, 1, 2, 48, 0, 1, 1];
 
-/// DWARF 4: a unit with a structure of so many bytes, whose fields have a name, an offset and a type of so many bytes in another unit.
+/// DWARF 4: a unit with a structure of so many bytes, whose fields have a name, an offset and a type of so
+/// many bytes in another unit.
 pub(crate) fn structure(name: &str, bytes: u16, fields: &[(&str, u8, u16)]) -> Vec<Section> {
-    // A unit; a structure with its name and size; a field with its name, place and type; a type with its size. The first two have children.
+    // A unit; a structure with its name and size; a field with its name, place and type; a type with its
+    // size. The first two have children.
     let kinds = [
         &[1, 0x11, 1, 0, 0][..],
         &[2, 0x13, 1, 0x03, 0x08, 0x0b, 0x05, 0, 0],
@@ -248,7 +252,8 @@ impl Random {
     }
 }
 
-/// Calls it as often as `LATLAB_FUZZ` says, with numbers of another seed each time; says with which it failed.
+/// Calls it as often as `LATLAB_FUZZ` says, with numbers of another seed each time; says with which it
+/// failed.
 pub(crate) fn fuzz(mut each: impl FnMut(&mut Random)) {
     struct Seed(u64);
     impl Drop for Seed {

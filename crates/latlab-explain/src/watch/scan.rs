@@ -1,4 +1,5 @@
-//! What the threads of the program do, by scanning /proc: needs no permission but the owner's, and less where that is refused.
+//! What the threads of the program do, by scanning /proc: needs no permission but the owner's, and less where
+//! that is refused.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,8 +22,9 @@ use crate::rules::{Kind, Reason, Rules};
 const MOST_OPEN: usize = 640;
 /// Of each process.
 const OF_PROCESS: usize = 3;
-/// One scan may take this long; threads that are left keep the state they had, and each scan begins with others. The kernel makes whoever
-/// reads `syscall` wait for a tick when the thread is just about to wait itself.
+/// One scan may take this long; threads that are left keep the state they had, and each scan begins with
+/// others. The kernel makes whoever reads `syscall` wait for a tick when the thread is just about to wait
+/// itself.
 const LONGEST_NS: u64 = 20_000_000;
 /// Locks of which it is asked where they lie, and threads of which the names are kept.
 const MOST_PLACES: usize = 256;
@@ -32,10 +34,12 @@ const MOST_ASKED: usize = 4;
 const MOST_HOLDERS: usize = 4;
 /// More threads than this are not followed; said in a note.
 const MOST_THREADS: usize = 8192;
-/// Of an environment in which something was not found: while its process is being loaded it is cut short or empty.
+/// Of an environment in which something was not found: while its process is being loaded it is cut short or
+/// empty.
 const ENVIRONMENT_READS: u32 = 10;
 const BETWEEN_READS: Duration = Duration::from_millis(1);
-/// Scans between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
+/// Scans between those at what changes slowly: run-queue delay, names, children of other threads than the
+/// main one.
 const SELDOM: u64 = 8;
 /// Or after this long: while a program is recorded, scans are seldom themselves.
 const SELDOM_NS: u64 = 45_000_000;
@@ -107,7 +111,8 @@ impl Delays {
 struct Process {
     pid: u32,
     name: String,
-    /// `/proc/PID/task/TID/syscall` is: what is left is `wchan`, the kernel function it waits in, and the letter of its state.
+    /// `/proc/PID/task/TID/syscall` is: what is left is `wchan`, the kernel function it waits in, and the
+    /// letter of its state.
     is_refused: bool,
     threads: HashMap<u32, Thread>,
     links: u64,
@@ -144,8 +149,8 @@ struct Counted {
 }
 
 impl About {
-    /// Threads of a process that was there from then to then that ran or were ready, on average, by its counters; `None` where they were read for
-    /// less than half of that time.
+    /// Threads of a process that was there from then to then that ran or were ready, on average, by its
+    /// counters; `None` where they were read for less than half of that time.
     pub(crate) fn busy(&self, from: u64, to: u64) -> Option<f64> {
         let (first, last) = self.counted?;
         let past = last.at.min(to).saturating_sub(first.at.max(from));
@@ -305,7 +310,8 @@ impl Scanner {
         self.came.pauses = is_recorded;
     }
 
-    /// CPU time of all threads, nanoseconds, as it was last read; the kernel brings that of a running thread up to date at its tick.
+    /// CPU time of all threads, nanoseconds, as it was last read; the kernel brings that of a running thread
+    /// up to date at its tick.
     pub(crate) fn ran_ns(&self) -> u64 {
         self.sum().ran
     }
@@ -316,7 +322,8 @@ impl Scanner {
         threads.filter(|thread| thread.last == State::Running).count()
     }
 
-    /// Runnable threads of other programs, but for the watcher, when threads were last scanned; `None`: not known.
+    /// Runnable threads of other programs, but for the watcher, when threads were last scanned; `None`: not
+    /// known.
     pub(crate) fn others(&self) -> Option<u32> {
         let mut buffer = [0_u8; 128];
         let line = self.load.as_ref()?.read(&mut buffer)?;
@@ -324,7 +331,8 @@ impl Scanner {
         Some(runnable(line)?.saturating_sub(own + 1))
     }
 
-    /// What recording would have cost for, by the counters as they were last read; `None` where there are none.
+    /// What recording would have cost for, by the counters as they were last read; `None` where there are
+    /// none.
     pub(crate) fn counts(&self) -> Option<Counts> {
         let sum = self.sum();
         let faults = self.processes.iter().map(|process| process.faults).sum::<u64>();
@@ -651,7 +659,8 @@ impl Scanner {
         memory.is_some_and(|memory| memory.starts_with("0 "))
     }
 
-    /// Reads what the threads are in, before anything else: the longer a scan has its CPU, the more of them stand ready only for that.
+    /// Reads what the threads are in, before anything else: the longer a scan has its CPU, the more of them
+    /// stand ready only for that.
     fn read_calls(&mut self, until: u64) {
         let mut buffer = [0_u8; 256];
         for thread in self.processes.iter_mut().flat_map(|process| process.threads.values_mut()) {
@@ -790,8 +799,8 @@ fn faults(stat: &str) -> Option<u64> {
     Some(field::<u64>(stat, 7)? + field::<u64>(stat, 8)?)
 }
 
-/// Processes that still run, were started after this one and have this, `NAME=VALUE`, in the environment that they were started with, as far as
-/// they may be asked.
+/// Processes that still run, were started after this one and have this, `NAME=VALUE`, in the environment that
+/// they were started with, as far as they may be asked.
 pub(crate) fn started_with(variable: &str) -> u32 {
     let own = start_ticks("self");
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

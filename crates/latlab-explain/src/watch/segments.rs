@@ -23,7 +23,8 @@ impl Segments {
         Self(segments.collect())
     }
 
-    /// The address at which a mapping begins that begins at this offset in the file. Segments that begin within a page are mapped from its beginning.
+    /// The address at which a mapping begins that begins at this offset in the file. Segments that begin
+    /// within a page are mapped from its beginning.
     pub(crate) fn begin(&self, offset: u64) -> Option<u64> {
         let page = rustix::param::page_size() as u64;
         let before = |segment: &Segment| segment.offset.checked_sub(offset).filter(|before| *before < page);
@@ -75,7 +76,8 @@ mod tests {
 
     #[test]
     fn a_segment_that_begins_within_a_page_is_mapped_from_the_pages_beginning() {
-        // As lld lays files out: constants end and code begins in one page of the file, with a page between their addresses.
+        // As lld lays files out: constants end and code begins in one page of the file, with a page between
+        // their addresses.
         let page = rustix::param::page_size() as u64;
         let constants = Segment { offset: 0, bytes: 17 * page + 0xbbc, address: 0 };
         let code = Segment { offset: 17 * page + 0xbc0, bytes: 9 * page, address: 18 * page + 0xbc0 };

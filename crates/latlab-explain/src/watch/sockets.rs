@@ -1,6 +1,7 @@
 //! Asks the kernel for all TCP sockets of this network namespace (`sock_diag(7)`): any user may.
 //!
-//! The request and its answer are written out, as `latlab-net` does for its paths: they are a few dozen bytes.
+//! The request and its answer are written out, as `latlab-net` does for its paths: they are a few dozen
+//! bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -21,7 +22,8 @@ const LISTENS: u8 = 10;
 const MOST_ANSWERS: usize = 64;
 const BUFFER: usize = 32 << 10;
 
-/// All of them that could be had, by the number of the socket (its inode); none where the kernel does not tell.
+/// All of them that could be had, by the number of the socket (its inode); none where the kernel does not
+/// tell.
 pub(super) fn all() -> Vec<(u64, Socket)> {
     let mut found = Vec::new();
     for family in [AddressFamily::INET, AddressFamily::INET6] {

@@ -1,5 +1,5 @@
-//! Where the fields of a structure lie, from the types that compilers write for debuggers (DWARF). Every loop counts in a [`Budget`]: a file may be
-//! made to take for ever.
+//! Where the fields of a structure lie, from the types that compilers write for debuggers (DWARF). Every loop
+//! counts in a [`Budget`]: a file may be made to take for ever.
 
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugInfo, DebuggingInformationEntry,
@@ -41,7 +41,8 @@ impl<'a> Structures<'a> {
         }
     }
 
-    /// The size of the structure of this name and these fields of it, all of which lie in it; its names stand where they are used, as Go writes them.
+    /// The size of the structure of this name and these fields of it, all of which lie in it; its names stand
+    /// where they are used, as Go writes them.
     pub(super) fn find<const N: usize>(&self, name: &str, fields: [&str; N]) -> Option<(usize, [Field; N])> {
         let mut units = self.entries.units();
         let mut last: Option<(usize, Abbreviations)> = None;

@@ -1,4 +1,5 @@
-//! Names of addresses: the kernel's from /proc/kallsyms, those of programs and libraries from their symbol tables.
+//! Names of addresses: the kernel's from /proc/kallsyms, those of programs and libraries from their symbol
+//! tables.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,7 +23,8 @@ use crate::account::stream::{Names, Place};
 const MOST_SYMBOLS: usize = 2_000_000;
 /// What a symbol takes beside its name.
 const OF_SYMBOL: u64 = 128;
-/// What malloc.c exports. It is one translation unit: its static functions lie between the export before its first and the end of its last.
+/// What malloc.c exports. It is one translation unit: its static functions lie between the export before its
+/// first and the end of its last.
 const MALLOC: [&str; 20] = [
     "malloc",
     "free",
@@ -232,7 +234,8 @@ thread_local! {
     static KERNEL: std::cell::OnceCell<Rc<Vec<Symbol>>> = const { std::cell::OnceCell::new() };
 }
 
-/// The kernel's functions, read once: a hundred thousand lines, which are better read before the program runs than beside it.
+/// The kernel's functions, read once: a hundred thousand lines, which are better read before the program runs
+/// than beside it.
 fn kernel() -> Rc<Vec<Symbol>> {
     KERNEL.with(|kernel| Rc::clone(kernel.get_or_init(|| Rc::new(kallsyms()))))
 }

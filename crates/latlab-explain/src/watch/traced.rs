@@ -1,6 +1,8 @@
-//! Every call that a program makes, by the tracepoints `raw_syscalls`: for those who allow any overhead, as root at level 1.
+//! Every call that a program makes, by the tracepoints `raw_syscalls`: for those who allow any overhead, as
+//! root at level 1.
 //!
-//! The records have rings of their own: a call is two of them, a hundred bytes each, and what there is no room for is no other record.
+//! The records have rings of their own: a call is two of them, a hundred bytes each, and what there is no
+//! room for is no other record.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -233,7 +235,8 @@ impl Traced {
         }
     }
 
-    /// What the program asked of the kernel, those that took longest first. `process`: the name of one; `peer`: what a socket is connected to.
+    /// What the program asked of the kernel, those that took longest first.
+    /// `process`: the name of one; `peer`: what a socket is connected to.
     pub(crate) fn reported(
         &mut self,
         process: impl Fn(u32) -> String,

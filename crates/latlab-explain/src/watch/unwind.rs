@@ -1,13 +1,16 @@
-//! The callers of a sampled function, by the call frame information (`.eh_frame`) of its file: what lets exceptions find their handlers says of each
-//! instruction where its function keeps the address that it returns to. Most programs are compiled without frame pointers, and have only this.
+//! The callers of a sampled function, by the call frame information (`.eh_frame`) of its file: what lets
+//! exceptions find their handlers says of each instruction where its function keeps the address that it
+//! returns to. Most programs are compiled without frame pointers, and have only this.
 //!
-//! A sample has registers and the top of the stack. [`Unwinder`] follows the mappings of processes as records tell of them, has the information of
-//! their files read beside, and goes from function to function. Where a file has none, as code that is made at run time, and in the kernel's own
-//! page of code, the frame pointer leads on. Where the copy of the stack ends, so do the callers, unless the kernel has found more of them by frame
-//! pointers.
+//! A sample has registers and the top of the stack. [`Unwinder`] follows the mappings of processes as records
+//! tell of them, has the information of their files read beside, and goes from function to function. Where a
+//! file has none, as code that is made at run time, and in the kernel's own page of code, the frame pointer
+//! leads on. Where the copy of the stack ends, so do the callers, unless the kernel has found more of them by
+//! frame pointers.
 //!
-//! Files and stacks are the watched program's, and may be made to do harm. Every address is looked up, every length is checked, an expression has a
-//! bounded number of steps, and what is parsed is counted in a [`Budget`].
+//! Files and stacks are the watched program's, and may be made to do harm. Every address is looked up, every
+//! length is checked, an expression has a bounded number of steps, and what is parsed is counted in a
+//! [`Budget`].
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -33,13 +36,14 @@ const DEEPEST: usize = 48;
 const MOST_RULES: usize = 1 << 16;
 /// Operations of an expression; that of a table of jumps into libraries has 9.
 const MOST_OPERATIONS: u32 = 100;
-/// Steps of looking for the information of one instruction, beside reading it; and of all instructions of a sample, which is 64 KiB of it. What was
-/// read is kept: the next sample comes further.
+/// Steps of looking for the information of one instruction, beside reading it; and of all instructions of a
+/// sample, which is 64 KiB of it. What was read is kept: the next sample comes further.
 const LOOKUP_STEPS: u64 = 16;
 const SAMPLE_STEPS: u64 = 1 << 12;
 /// Bytes of the index before its rows.
 const HEAD: usize = 12;
-/// The one form of index that linkers write: version 1, addresses of 4 bytes, those of rows counted from the index itself.
+/// The one form of index that linkers write: version 1, addresses of 4 bytes, those of rows counted from the
+/// index itself.
 const FORM: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 /// By the numbers that DWARF gives to the registers of this CPU.
@@ -214,7 +218,8 @@ impl Information {
         Some(Rule { base, frame: place(number::FRAME)?, returns_to: place(number::RETURN)? })
     }
 
-    /// What an expression yields. `frame`: the address of the frame, with which those begin that say where a register is.
+    /// What an expression yields. `frame`: the address of the frame, with which those begin that say where a
+    /// register is.
     fn value(
         &self,
         expression: UnwindExpression<usize>,
@@ -270,11 +275,13 @@ impl Information {
             Place::At(expression) => top.word(self.value(expression, Some(frame), here, top)?),
             Place::Is(expression) => self.value(expression, Some(frame), here, top),
         };
-        // Nobody but aarch64 has a register for it, and there its value holds until the function calls another.
+        // Nobody but aarch64 has a register for it, and there its value holds until the function calls
+        // another.
         let link = if is_first && cfg!(target_arch = "aarch64") { Ok(here.link) } else { Err(Stop::Astray) };
         let instruction = of(rule.returns_to, link)?;
         let frame_pointer = match of(rule.frame, Ok(here.frame)) {
-            // It is of no more use; or it was taken off the stack a moment ago, as the end of a function does.
+            // It is of no more use; or it was taken off the stack a moment ago, as the end of a function
+            // does.
             Err(Stop::Outermost | Stop::Astray) => here.frame,
             other => other?,
         };
@@ -350,8 +357,9 @@ impl Unwinder {
         self.files.has_ended();
     }
 
-    /// Addresses in user code, the running function first, with the mappings of now. `by_kernel`: those that the kernel has found by frame pointers.
-    /// `waits`: files are read at once; else `None` says that one is still being read, and it is to be asked again.
+    /// Addresses in user code, the running function first, with the mappings of now.
+    /// `by_kernel`: those that the kernel has found by frame pointers. `waits`: files are read at once; else
+    /// `None` says that one is still being read, and it is to be asked again.
     pub(crate) fn callers(
         &mut self,
         pid: u32,

@@ -38,9 +38,9 @@ impl RemoteBlock {
         Self { values: data.values, ops: data.ops, ops_per_window: ops, observed }.with_windows()
     }
 
-    /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
-    /// would take longer than many a child's work. `work` pushes each window's mean, ns an operation.
-    /// Fails when the work fails, or gives no window means.
+    /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's
+    /// clock: calibrating another one (60 ms) would take longer than many a child's work. `work` pushes each
+    /// window's mean, ns an operation. Fails when the work fails, or gives no window means.
     pub fn gather(ops_per_window: u64, work: impl FnOnce(&mut Vec<f64>) -> Result<()>) -> Result<Self> {
         let (values, observed) = observed(|| {
             let mut values = Vec::with_capacity(WINDOWS as usize);
@@ -73,8 +73,8 @@ fn observed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Observed)> {
 }
 
 impl Block<'_> {
-    /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay behind, because they are
-    /// on another clock.
+    /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay
+    /// behind, because they are on another clock.
     pub fn absorb(&mut self, remote: &RemoteBlock) {
         self.data.values.extend(&remote.values);
         self.data.ops += remote.ops;
@@ -85,7 +85,8 @@ impl Block<'_> {
         self.observe_elsewhere(&remote.observed);
     }
 
-    /// Operations a window that this record's earlier blocks had, for [`RemoteBlock::take`] in a child process.
+    /// Operations a window that this record's earlier blocks had, for [`RemoteBlock::take`] in a child
+    /// process.
     pub fn chosen_window_ops(&self) -> Option<u64> {
         *self.ops_per_window
     }

@@ -14,7 +14,8 @@ fn a_gathered_block_counts_the_operations_of_all_its_windows() {
     assert!(RemoteBlock::gather(1, |_| Ok(())).is_err(), "no window");
 }
 
-/// What `work` leaves in a block of a record that has so many operations a window already, and how many it has then.
+/// What `work` leaves in a block of a record that has so many operations a window already, and how many it
+/// has then.
 fn taken(clock: &Clock, ops: Option<u64>, work: impl FnOnce(&mut Block)) -> (BlockData, Option<u64>) {
     let (mut ops, mut threshold) = (ops, 0.0);
     let mut block = Block::new(clock, &mut ops, &mut threshold);

@@ -30,7 +30,8 @@ pub struct KnownCause {
 pub(crate) struct Judged {
     /// From this length on all of them are known, ns.
     pub(crate) threshold_ns: f64,
-    /// What they are made of; `None` where that was not looked for: of what was not timed in a row, and where there was no room.
+    /// What they are made of; `None` where that was not looked for: of what was not timed in a row, and where
+    /// there was no room.
     pub(crate) causes: Option<TailCauses>,
 }
 

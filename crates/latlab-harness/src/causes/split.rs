@@ -29,7 +29,8 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
         let first = events.partition_point(|event| event.at_ns < since_ns - longest_ns);
         let beside: Vec<&Event> =
             events[first..].iter().take_while(|event| event.at_ns < sample.end_ns()).collect();
-        // While a device works, that this thread is away costs nothing: only when it comes back too late for the answer.
+        // While a device works, that this thread is away costs nothing: only when it comes back too late for
+        // the answer.
         let earliest_ns = if mark.note.under_way { sample.end_ns() - PICKED_UP_NS } else { sample.at_ns };
         // Where another thread is waited for, that this one was away after it had woken it costs nothing.
         let is_others = mark.note.delay.is_some_and(|delay| delay.at_end) && !mark.note.under_way;
@@ -37,7 +38,8 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
             .iter()
             .filter(|_| !is_others)
             .filter(|event| event.known_end_ns() > earliest_ns)
-            // What a device had before is somebody else's, and of several under way whose it is cannot be known.
+            // What a device had before is somebody else's, and of several under way whose it is cannot be
+            // known.
             .filter(|event| {
                 event.cause != Cause::Device || (event.at_ns >= sample.at_ns && !mark.note.under_way)
             })
@@ -60,7 +62,8 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
     }
 }
 
-/// When this operation was ready without a CPU and no record says so: at the end of its sleeps, when it had been woken; without records, at its end.
+/// When this operation was ready without a CPU and no record says so: at the end of its sleeps, when it had
+/// been woken; without records, at its end.
 fn ready(sample: &Sample, delay: Delay, beside: &[&Event], records: Records) -> Vec<Event> {
     let at = |from: f64, to: f64| Event {
         cause: Cause::RunQueueDelay,

@@ -5,7 +5,8 @@ use latlab_record::{TailCause, TailPart};
 
 use crate::samples::{BlockData, counted};
 
-/// Writes into each tail sample the cause that `of` knows for its time, and sums up those of the blocks that count, the most frequent first.
+/// Writes into each tail sample the cause that `of` knows for its time, and sums up those of the blocks that
+/// count, the most frequent first.
 pub(super) fn write_into(
     blocks: &mut [BlockData],
     of: impl Fn(f64) -> Option<(Cause, f64)>,

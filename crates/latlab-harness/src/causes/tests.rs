@@ -101,7 +101,8 @@ fn delayed(ns: f64, since_ns: f64) -> Note {
 
 #[test]
 fn time_that_a_woken_thread_stood_in_line_is_not_the_disks() {
-    // Asleep for 800 us; 300 us of being ready are counted, 100 of which were a preemption with a record of its own.
+    // Asleep for 800 us; 300 us of being ready are counted, 100 of which were a preemption with a record of
+    // its own.
     let mut block = waiting(&[(1e6, 1e6)], &[delayed(300_000.0, 0.9e6)]);
     let events = vec![
         event(Cause::Waiting, 1.1e6, 800_000.0),

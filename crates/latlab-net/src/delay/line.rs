@@ -24,7 +24,8 @@ const AWAKE_NS: u64 = 60_000;
 const TURN: usize = 64;
 /// Buffers of the sockets, bytes: 50 ms at 10 Gbit/s.
 const SOCKET_BYTES: libc::c_int = 64 << 20;
-/// What may be under way in one direction, bytes; beyond it frames are dropped, as if the path were that short of buffers.
+/// What may be under way in one direction, bytes; beyond it frames are dropped, as if the path were that
+/// short of buffers.
 const MOST_UNDER_WAY: u64 = 256 << 20;
 
 /// What the kernel's interface holds in 16 bits and the C library declares as an `int`.

@@ -97,8 +97,8 @@ fn go(namespace: &File, kind: LinkNameSpaceType) -> Result<(), NetError> {
 }
 
 fn unshare(what: UnshareFlags) -> io::Result<()> {
-    // SAFETY: neither the descriptors nor the file system's root are among what is unshared; namespaces of users and networks
-    // change no memory and no descriptor of this process.
+    // SAFETY: neither the descriptors nor the file system's root are among what is unshared; namespaces of
+    // users and networks change no memory and no descriptor of this process.
     Ok(unsafe { unshare_unsafe(what) }?)
 }
 

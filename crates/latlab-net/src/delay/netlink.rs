@@ -1,5 +1,6 @@
-//! The six requests to the kernel that a path takes, written out: libraries for netlink bring an asynchronous runtime of their own or dozens
-//! of generated types, for messages of a few dozen bytes that have not changed in twenty years (rtnetlink(7), `linux/rtnetlink.h`).
+//! The six requests to the kernel that a path takes, written out: libraries for netlink bring an asynchronous
+//! runtime of their own or dozens of generated types, for messages of a few dozen bytes that have not changed
+//! in twenty years (rtnetlink(7), `linux/rtnetlink.h`).
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -34,7 +35,8 @@ const TCA_NETEM_RATE: u16 = 6;
 const TCA_NETEM_RATE64: u16 = 8;
 const TCA_NETEM_LATENCY64: u16 = 10;
 const NUD_PERMANENT: u16 = 0x80;
-/// Frames that netem may hold: it drops the rest silently, and its own 1,000 are fewer than a long fast path has under way.
+/// Frames that netem may hold: it drops the rest silently, and its own 1,000 are fewer than a long fast path
+/// has under way.
 const NETEM_FRAMES: u32 = 200_000;
 const FRAME_BYTES: u64 = 1514;
 const IPV4: u8 = 2;
@@ -74,7 +76,8 @@ impl Message {
         self.nested(kind, |message| message.plain(text.as_bytes()).plain(&[0]))
     }
 
-    /// An attribute whose length is known when what is in it is written; the next begins at a multiple of four.
+    /// An attribute whose length is known when what is in it is written; the next begins at a multiple of
+    /// four.
     fn nested(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let at = self.0.len();
         self.0.extend_from_slice(&[0; 2]);
@@ -203,14 +206,16 @@ fn netem(index: u32, delay_ns: u64, rate_bit_per_s: Option<u64>, queue_bytes: Op
         .plain(&0_u32.to_ne_bytes())
         .text(TCA_KIND, "netem")
         .nested(TCA_OPTIONS, |options| {
-            // struct tc_netem_qopt: latency (given in nanoseconds below), limit, loss, gap, duplicate, jitter.
+            // struct tc_netem_qopt: latency (given in nanoseconds below), limit, loss, gap, duplicate,
+            // jitter.
             let mut options = options
                 .plain(&0_u32.to_ne_bytes())
                 .plain(&frames.to_ne_bytes())
                 .plain(&[0; 16])
                 .attribute(TCA_NETEM_LATENCY64, &delay_ns.to_ne_bytes());
             if rate > 0 {
-                // struct tc_netem_rate: the rate in 32 bits, overheads and cells; all ones say that 64 bits follow.
+                // struct tc_netem_rate: the rate in 32 bits, overheads and cells; all ones say that 64 bits
+                // follow.
                 let short = u32::try_from(rate).unwrap_or(u32::MAX);
                 let mut plain = [0; 16];
                 plain[..4].copy_from_slice(&short.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! What a network card would do for the kernel is switched off at the ends: a frame that waits in the line must be whole and no
-//! longer than the link allows.
+//! What a network card would do for the kernel is switched off at the ends: a frame that waits in the line
+//! must be whole and no longer than the link allows.
 
 use std::io;
 use std::net::UdpSocket;
@@ -8,7 +8,8 @@ use std::os::fd::AsRawFd;
 use crate::NetError;
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
-/// `linux/ethtool.h`: checksums of what comes and goes, segmentation by the card, by the kernel, and putting together.
+/// `linux/ethtool.h`: checksums of what comes and goes, segmentation by the card, by the kernel, and putting
+/// together.
 const SETTINGS: [(u32, bool); 5] = [
     (0x15, false), // ETHTOOL_SRXCSUM: not every driver can
     (0x17, true),  // ETHTOOL_STXCSUM
@@ -35,7 +36,8 @@ pub(super) fn off(interface: &str) -> Result<(), NetError> {
             *to = from.cast_signed() as libc::c_char;
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
-        // SAFETY: the name ends with a zero; the data points to an ethtool_value, which these commands read; both live through the call.
+        // SAFETY: the name ends with a zero; the data points to an ethtool_value, which these commands read;
+        // both live through the call.
         let answer = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if answer != 0 && needed {
             return Err(NetError::system("switching offloads off")(io::Error::last_os_error()));

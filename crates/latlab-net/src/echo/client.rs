@@ -19,7 +19,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Over a connected socket. `patience` bounds each wait of a client that polls; one that blocks needs a [`Watch`](super::Watch).
+    /// Over a connected socket.
+    /// `patience` bounds each wait of a client that polls; one that blocks needs a [`Watch`](super::Watch).
     pub fn over(
         socket: OwnedFd,
         transport: Transport,
@@ -45,7 +46,8 @@ impl Client {
         marks::stamp(&mut self.request, self.seed, self.number);
     }
 
-    /// Sends the request and receives its answer whole. Fails when either fails, the connection ends or, polling, the time is up.
+    /// Sends the request and receives its answer whole. Fails when either fails, the connection ends or,
+    /// polling, the time is up.
     #[inline]
     pub fn exchange(&mut self) -> Result<(), NetError> {
         let never = || false;

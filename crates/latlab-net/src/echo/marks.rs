@@ -1,7 +1,8 @@
 //! What makes a message that of one request, and an answer that of one message.
 //!
-//! A mark is a word at the begin of each 4 KiB and at the end. Changing every byte would be work of the memory in a figure
-//! that is about the way; the bytes between the marks are compared too, outside the timed part.
+//! A mark is a word at the begin of each 4 KiB and at the end. Changing every byte would be work of the
+//! memory in a figure that is about the way; the bytes between the marks are compared too, outside the timed
+//! part.
 
 use latlab_stats::rng::mixed;
 

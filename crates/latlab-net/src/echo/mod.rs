@@ -6,9 +6,10 @@
 //!                  ◄──answer───                                     (timed by the caller)
 //! Client::check    every mark is the changed one of this request    (untimed)
 //! ```
-//! An answer that was lost, doubled, given too early or to another request fails the check: the marks come from a seed that the server
-//! never learns. While a side blocks, no timer is set in its calls, because that would be in the figure; a [`Watch`] breaks the
-//! connection off instead. A side that polls reads the clock once in a while.
+//! An answer that was lost, doubled, given too early or to another request fails the check: the marks come
+//! from a seed that the server never learns. While a side blocks, no timer is set in its calls, because that
+//! would be in the figure; a [`Watch`] breaks the connection off instead. A side that polls reads the clock
+//! once in a while.
 
 mod client;
 mod marks;

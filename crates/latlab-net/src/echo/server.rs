@@ -12,8 +12,9 @@ use crate::listen::{Clock, Listening};
 use crate::serving::{Serving, Stop};
 use crate::sockets::Transport;
 
-/// A server to which nobody comes, one whose first message is not whole so long after it was connected to, and one that polls and is asked nothing,
-/// ends after so long. One that blocks has no timer in its calls: it ends with its owner.
+/// A server to which nobody comes, one whose first message is not whole so long after it was connected to,
+/// and one that polls and is asked nothing, ends after so long. One that blocks has no timer in its calls: it
+/// ends with its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A server to be.
@@ -53,15 +54,17 @@ pub struct Counts {
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Switches away from its thread meanwhile, of one that polls only those that it asked for; `None` where they are not counted.
+    /// Switches away from its thread meanwhile, of one that polls only those that it asked for; `None` where
+    /// they are not counted.
     pub switches: Option<u64>,
     /// Whether its thread could run on its own CPU only, to the end.
     pub kept_to_its_cpu: bool,
 }
 
 impl Service {
-    /// Starts a server at any free port of this address; a Unix socket has none. `reply` turns a message into its answer: the number of the message
-    /// from 1, and its bytes. Fails when the system refuses a socket or a thread, or there is no such address.
+    /// Starts a server at any free port of this address; a Unix socket has none. `reply` turns a message into
+    /// its answer: the number of the message from 1, and its bytes. Fails when the system refuses a socket or
+    /// a thread, or there is no such address.
     pub fn start(
         self,
         ip: IpAddr,

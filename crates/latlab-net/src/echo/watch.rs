@@ -1,4 +1,5 @@
-//! Bounds the waits of a side that blocks, without a timer in its calls, and those for a process that answers on a pipe.
+//! Bounds the waits of a side that blocks, without a timer in its calls, and those for a process that answers
+//! on a pipe.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,8 +62,8 @@ impl Watch {
         Ok(())
     }
 
-    /// The same for a child process of this one that was not waited for yet. Where the system has no handles of processes (Linux before 5.3)
-    /// it is not bounded.
+    /// The same for a child process of this one that was not waited for yet. Where the system has no handles
+    /// of processes (Linux before 5.3) it is not bounded.
     pub fn arm_process(&self, id: u32, patience: Duration) {
         let own = i32::try_from(id)
             .ok()

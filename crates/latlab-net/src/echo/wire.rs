@@ -79,8 +79,8 @@ impl Wire {
         self.receive_with(flags, message, got, || polls.again(self.patience, give_up))
     }
 
-    /// The same for a message that may never come, or a byte now and then: however this side waits otherwise, it sleeps, and looks at whether to
-    /// give up.
+    /// The same for a message that may never come, or a byte now and then: however this side waits otherwise,
+    /// it sleeps, and looks at whether to give up.
     pub(super) fn receive_or_give_up(
         &self,
         message: &mut [u8],

@@ -39,9 +39,9 @@ impl Connection {
         Ok(Self { stream, authority: url.authority(), buffer: vec![0; READ_BYTES] })
     }
 
-    /// Gets one answer with status 200 and reads its body to the end. After an error the connection is of no more use.
-    /// `authorization` is that of [`Pass`](crate::serve::Pass); `expected` compares each part of the body and where it begins.
-    /// Errors: reset, truncated, garbage, too late, or another status.
+    /// Gets one answer with status 200 and reads its body to the end. After an error the connection is of no
+    /// more use. `authorization` is that of [`Pass`](crate::serve::Pass); `expected` compares each part of
+    /// the body and where it begins. Errors: reset, truncated, garbage, too late, or another status.
     pub fn get(
         &mut self,
         target: &str,

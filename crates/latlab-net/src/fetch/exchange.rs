@@ -56,7 +56,8 @@ impl<'a> Incoming<'a> {
         self.body.as_ref().map_or(self.head.len() as u64, |(body, _)| body.bytes())
     }
 
-    /// Takes in what was read; returns the answer once that was its end. Nothing read is the end of the connection.
+    /// Takes in what was read; returns the answer once that was its end. Nothing read is the end of the
+    /// connection.
     pub(super) fn take(&mut self, read: &[u8]) -> Result<Option<Answer>, FetchError> {
         let ended = match &mut self.body {
             Some((body, _)) if read.is_empty() => body.ended().map(|()| true)?,

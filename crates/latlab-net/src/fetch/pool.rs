@@ -1,5 +1,5 @@
-//! Many requests under way at once, each on a connection of its own, by one thread that waits for all of them together: for loops that
-//! ask at their own rate, whatever the answers do.
+//! Many requests under way at once, each on a connection of its own, by one thread that waits for all of them
+//! together: for loops that ask at their own rate, whatever the answers do.
 //!
 //! ```text
 //! closed ─► connecting ─► shaking hands ─► open ⇄ asked
@@ -65,8 +65,8 @@ struct Asked {
 }
 
 impl Pool {
-    /// Resolves, and opens so many connections, by `patience`; each request gets as long later. `secret` is that of another latlab's server;
-    /// `expected` compares every part of every body.
+    /// Resolves, and opens so many connections, by `patience`; each request gets as long later. `secret` is
+    /// that of another latlab's server; `expected` compares every part of every body.
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -111,7 +111,8 @@ impl Pool {
         self.opened
     }
 
-    /// Sends a request on one of the connections, which has none under way. Fails when it cannot be connected or sent.
+    /// Sends a request on one of the connections, which has none under way. Fails when it cannot be connected
+    /// or sent.
     pub fn ask(&mut self, place: usize) -> Result<(), FetchError> {
         let target = &self.url.target;
         let authorization = self.pass.as_ref().map(|pass| pass.next("GET", target));
@@ -128,10 +129,10 @@ impl Pool {
         self.advance(place, false).map(|_| ())
     }
 
-    /// Waits until one request has its answer, or for so long at most; then calls `done` for each that has. Returns at once when none is
-    /// under way.
-    /// Errors: of the first request that fails: reset, truncated, garbage, too late, or another status. A connection that the server closed
-    /// while it was idle is no failure: it is opened again.
+    /// Waits until one request has its answer, or for so long at most; then calls `done` for each that has.
+    /// Returns at once when none is under way. Errors: of the first request that fails: reset, truncated,
+    /// garbage, too late, or another status. A connection that the server closed while it was idle is no
+    /// failure: it is opened again.
     pub fn wait(
         &mut self,
         at_most: Option<Duration>,
@@ -197,7 +198,8 @@ impl Pool {
             .collect())
     }
 
-    /// Goes on with one connection; once more on a new one where the server had closed it before it could know of the request.
+    /// Goes on with one connection; once more on a new one where the server had closed it before it could
+    /// know of the request.
     fn advance(&mut self, place: usize, readable: bool) -> Result<Option<Answer>, FetchError> {
         let error = match self.step(place, readable) {
             Ok(answer) => return Ok(answer),
@@ -216,7 +218,8 @@ impl Pool {
         self.step(place, false)
     }
 
-    /// As far as the socket lets it. What is `readable` is read; a request that was just sent has no answer yet.
+    /// As far as the socket lets it. What is `readable` is read; a request that was just sent has no answer
+    /// yet.
     fn step(&mut self, place: usize, readable: bool) -> Result<Option<Answer>, FetchError> {
         let member = &mut self.members[place];
         let Some((stream, stage)) = &mut member.link else { return Ok(None) };
@@ -305,8 +308,9 @@ impl Member {
         matches!(self.link, Some((_, Stage::Open)))
     }
 
-    /// Whether the server closed it before anything was asked, as servers do that wait for a first request for some seconds only. One that was used
-    /// needs no such check: it is opened again once its request finds it closed.
+    /// Whether the server closed it before anything was asked, as servers do that wait for a first request
+    /// for some seconds only. One that was used needs no such check: it is opened again once its request
+    /// finds it closed.
     fn was_closed_unused(&self) -> bool {
         let Some((stream, Stage::Open)) = &self.link else { return false };
         let mut polled = [PollFd::new(stream.socket_ref(), PollFlags::RDHUP)];

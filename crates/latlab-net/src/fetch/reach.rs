@@ -20,8 +20,9 @@ pub(super) fn reach(
     Ok(socket)
 }
 
-/// The addresses of a host. The system's resolver knows no time-out: it works in a thread that nobody waits for any longer when time is
-/// up, and that ends when the resolver gives up. Its start, some ten microseconds, is part of the phase.
+/// The addresses of a host. The system's resolver knows no time-out: it works in a thread that nobody waits
+/// for any longer when time is up, and that ends when the resolver gives up. Its start, some ten
+/// microseconds, is part of the phase.
 fn resolve(url: &Url, deadline: Instant) -> Result<Vec<SocketAddr>, FetchError> {
     if let Ok(address) = url.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, url.port)]);

@@ -24,8 +24,8 @@ use super::reach::reach;
 use super::tls::{self, Trust};
 use super::url::Url;
 
-/// What the server may send before it is told that there is room again, bytes: more than any path here holds, so that the transport and
-/// not this number is what is measured.
+/// What the server may send before it is told that there is room again, bytes: more than any path here holds,
+/// so that the transport and not this number is what is measured.
 const WINDOW_BYTES: u32 = 16 << 20;
 
 /// What is reported about each stream: which one, and what has ended.
@@ -40,8 +40,9 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Resolves, connects and shakes hands, all by the deadline. Without TLS the server is taken to know HTTP/2.
-    /// Errors: as [`Connection::open`](super::Connection::open); and when the server does not agree to HTTP/2.
+    /// Resolves, connects and shakes hands, all by the deadline. Without TLS the server is taken to know
+    /// HTTP/2. Errors: as [`Connection::open`](super::Connection::open); and when the server does not agree
+    /// to HTTP/2.
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -80,8 +81,9 @@ impl Streams {
         })
     }
 
-    /// Gets all targets at once, each on a stream of its own; `expected` is as in [`Connection::get`](super::Connection::get). Phases of a
-    /// stream begin when this is called: those that the server's limit of streams makes wait, wait in their request.
+    /// Gets all targets at once, each on a stream of its own;
+    /// `expected` is as in [`Connection::get`](super::Connection::get). Phases of a stream begin when this is
+    /// called: those that the server's limit of streams makes wait, wait in their request.
     #[must_use]
     pub fn get_all(
         &mut self,

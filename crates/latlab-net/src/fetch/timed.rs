@@ -1,4 +1,5 @@
-//! A socket whose waits end at one deadline, however many they are: a server that sends a byte a second wins no time.
+//! A socket whose waits end at one deadline, however many they are: a server that sends a byte a second wins
+//! no time.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -10,10 +10,12 @@ use http_body::{Frame, SizeHint};
 
 use super::places::UnderWay;
 
-/// Large enough that handing out a slice costs nothing beside sending it, small enough to stay in a core's cache.
+/// Large enough that handing out a slice costs nothing beside sending it, small enough to stay in a core's
+/// cache.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// What every body consists of, over and over: bytes that do not compress on the way, and the same in every server.
+/// What every body consists of, over and over: bytes that do not compress on the way, and the same in every
+/// server.
 static BLOCK: LazyLock<Bytes> = LazyLock::new(|| {
     // Marsaglia's xorshift64; the seed is any number but 0.
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;

@@ -10,8 +10,8 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::ServeError;
 
-/// Makes a certificate for the loopback's names and this address (elsewhere a client compares its fingerprint), with ECDSA on P-256 as most
-/// servers have it. Returns its DER and what serves it.
+/// Makes a certificate for the loopback's names and this address (elsewhere a client compares its
+/// fingerprint), with ECDSA on P-256 as most servers have it. Returns its DER and what serves it.
 pub(super) fn make(address: Option<IpAddr>) -> Result<(Vec<u8>, Arc<ServerConfig>), ServeError> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     names.extend(

@@ -1,15 +1,18 @@
 //! Who may be served beyond the loopback: whoever shares a secret, proven without ever sending it.
 //!
-//! A client asks for a challenge once (`GET /challenge`) and then signs every request with HMAC-SHA256 over the challenge, a number that it
-//! never uses twice, the method and the target: `Authorization: latlab CHALLENGE NUMBER SIGNATURE`. Nothing on the wire can be used
-//! again by somebody who listens, and no request takes a round trip more than it would without.
+//! A client asks for a challenge once (`GET /challenge`) and then signs every request with HMAC-SHA256 over
+//! the challenge, a number that it never uses twice, the method and the target:
+//! `Authorization: latlab CHALLENGE NUMBER SIGNATURE`. Nothing on the wire can be used again by somebody who
+//! listens, and no request takes a round trip more than it would without.
 //!
-//! A challenge is not kept: it holds the second in which it was made and its own number, and an HMAC over both and the client's address, by a key
-//! that the server makes at each start. So whoever asks for challenges only costs no memory and takes nobody's place.
+//! A challenge is not kept: it holds the second in which it was made and its own number, and an HMAC over
+//! both and the client's address, by a key that the server makes at each start. So whoever asks for
+//! challenges only costs no memory and takes nobody's place.
 //!
-//! A signed request is good once, because the numbers used with a challenge are kept from its first right signature on. Only who knows
-//! the secret can fill that table. It forgets no challenge that could still be answered for the first time, since its requests could then be sent
-//! again: when all of them are so young, the next client is refused until one is a minute old.
+//! A signed request is good once, because the numbers used with a challenge are kept from its first right
+//! signature on. Only who knows the secret can fill that table. It forgets no challenge that could still be
+//! answered for the first time, since its requests could then be sent again: when all of them are so young,
+//! the next client is refused until one is a minute old.
 
 use std::collections::HashMap;
 use std::io;
@@ -126,7 +129,8 @@ impl Guard {
     fn until(&self, challenge: &str, address: IpAddr) -> Option<Instant> {
         let bytes = HEX.decode(challenge.as_bytes()).ok()?;
         let (made, seal) = bytes.split_first_chunk::<MADE_BYTES>()?;
-        // The signature over it, which only who knows the secret can make, was right: the time that this takes tells nobody anything.
+        // The signature over it, which only who knows the secret can make, was right: the time that this
+        // takes tells nobody anything.
         if seal != self.seal(made, address) {
             return None;
         }
@@ -134,7 +138,8 @@ impl Guard {
         Some(self.started + Duration::from_secs(u64::from_be_bytes(*second)) + PATIENCE)
     }
 
-    /// Whether a request's `Authorization` is right, and is used for the first time. `address` is the client's.
+    /// Whether a request's `Authorization` is right, and is used for the first time. `address` is the
+    /// client's.
     pub(super) fn admits(&self, authorization: &str, method: &str, target: &str, address: IpAddr) -> bool {
         self.admits_at(authorization, method, target, address, Instant::now()).unwrap_or(false)
     }

@@ -4,8 +4,9 @@
 //! accepted ─► waiting ──first request that is admitted──► admitted ─► ended: idle, or without progress
 //!                └─► ended: out of time, or to make room for another one
 //! ```
-//! A connection that waits has proved nothing, so it costs others nothing: its time counts from when it was accepted, whatever it sends, and
-//! it never takes the place of an admitted one. All times are those of tokio's clock, which tests move.
+//! A connection that waits has proved nothing, so it costs others nothing: its time counts from when it was
+//! accepted, whatever it sends, and it never takes the place of an admitted one. All times are those of
+//! tokio's clock, which tests move.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,19 +20,24 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 use tokio_util::io::{InspectReader, InspectWriter};
 
-/// From being accepted to the end of the first request's head, TLS included: a few round trips, and nobody's path takes seconds for each.
+/// From being accepted to the end of the first request's head, TLS included: a few round trips, and nobody's
+/// path takes seconds for each.
 pub(super) const ADMISSION: Duration = Duration::from_secs(10);
-/// An admitted connection without a request for so long is ended. Longer than any pause of a measurement between two uses of a kept one.
+/// An admitted connection without a request for so long is ended. Longer than any pause of a measurement
+/// between two uses of a kept one.
 pub(super) const SILENCE: Duration = Duration::from_mins(2);
-/// How often an admitted connection is checked: longer than TCP's own pauses after a few losses in a row (1 + 2 + 4 + 8 s).
+/// How often an admitted connection is checked: longer than TCP's own pauses after a few losses in a row (1 +
+/// 2 + 4 + 8 s).
 pub(super) const CHECK_EVERY: Duration = Duration::from_secs(30);
-/// A request under way moves so many bytes between two checks, either way, or its connection is ended: 4 kbit/s, less than any path.
+/// A request under way moves so many bytes between two checks, either way, or its connection is ended: 4
+/// kbit/s, less than any path.
 pub(super) const LEAST_BYTES: u64 = 16 << 10;
 /// Admitted connections: beyond what the probes open by far.
 const MOST_ADMITTED: usize = 4096;
 /// Connections that wait. When there are more, the oldest of the address with most of them is ended.
 pub(super) const MOST_WAITING: usize = 2048;
-/// Connections of one address, waiting or admitted: as many as may wait, so that one machine can open all connections of a sweep at one moment.
+/// Connections of one address, waiting or admitted: as many as may wait, so that one machine can open all
+/// connections of a sweep at one moment.
 pub(super) const MOST_OF_ADDRESS: usize = 2048;
 
 /// All connections of a server.
@@ -60,8 +66,8 @@ struct Address {
 }
 
 impl Places {
-    /// A place for a new connection from this address, where need be that of another one that waits; `None` when the address has as many
-    /// admitted ones as it may have.
+    /// A place for a new connection from this address, where need be that of another one that waits; `None`
+    /// when the address has as many admitted ones as it may have.
     pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> Option<(Arc<Place>, Notice)> {
         let address = counted_as(from);
         let mut table = self.table();
@@ -92,8 +98,9 @@ impl Places {
         Some((Arc::new(place), Notice(notice)))
     }
 
-    /// Ends the connection that has waited longest, of the address that has most of them, and returns when a connection is gone; false
-    /// when none waits. On several threads the ended one goes some time after it was ended: who does not wait ends all the others meanwhile.
+    /// Ends the connection that has waited longest, of the address that has most of them, and returns when a
+    /// connection is gone; false when none waits. On several threads the ended one goes some time after it
+    /// was ended: who does not wait ends all the others meanwhile.
     pub(super) async fn make_room(&self) -> bool {
         let mut gone = pin!(self.gone.notified());
         gone.as_mut().enable();
@@ -110,7 +117,8 @@ impl Places {
 }
 
 impl Table {
-    /// Looks at every address. There are no more of them than connections, and this is asked only when all places are taken.
+    /// Looks at every address. There are no more of them than connections, and this is asked only when all
+    /// places are taken.
     fn make_room(&mut self) -> bool {
         let most = self
             .addresses
@@ -145,7 +153,8 @@ impl Table {
     }
 }
 
-/// What connections are counted by: an IPv4 address, or the /64 of an IPv6 address, all of which belongs to one subscriber.
+/// What connections are counted by: an IPv4 address, or the /64 of an IPv6 address, all of which belongs to
+/// one subscriber.
 fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -186,7 +195,8 @@ impl Place {
         self.address
     }
 
-    /// Begins a request that may be answered: the first one admits the connection. `None` when there is no place for it among the admitted.
+    /// Begins a request that may be answered: the first one admits the connection. `None` when there is no
+    /// place for it among the admitted.
     pub(super) fn begin(self: &Arc<Self>) -> Option<UnderWay> {
         if !self.admitted.load(Ordering::Acquire) && !self.admit() {
             return None;

@@ -1,18 +1,21 @@
 //! What a server asks of the system.
 
-/// By what TCP decides how much may be under way on the connections of this listener; none where no system call says it.
+/// By what TCP decides how much may be under way on the connections of this listener; none where no system
+/// call says it.
 #[cfg(target_os = "linux")]
 pub(super) fn congestion_control(listener: &impl std::os::fd::AsFd) -> Option<String> {
     rustix::net::sockopt::tcp_congestion(listener).ok()
 }
 
-/// By what TCP decides how much may be under way on the connections of this listener; none where no system call says it.
+/// By what TCP decides how much may be under way on the connections of this listener; none where no system
+/// call says it.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn congestion_control<L>(_listener: &L) -> Option<String> {
     None
 }
 
-/// Raises the limit of open files to the most that is allowed; the usual 1,024 is less than the connections of a sweep.
+/// Raises the limit of open files to the most that is allowed; the usual 1,024 is less than the connections
+/// of a sweep.
 pub(super) fn raise_open_files() {
     #[cfg(unix)]
     {

@@ -49,7 +49,8 @@ impl Arrivals {
         if usize::try_from(length).ok() != Some(BYTES) {
             return Err(what()(rustix::io::Errno::INVAL));
         }
-        // SAFETY: a new mapping at a place of the system's choice, of a file as long as it is; nobody shortens it.
+        // SAFETY: a new mapping at a place of the system's choice, of a file as long as it is; nobody
+        // shortens it.
         let base = unsafe {
             mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
         }
@@ -60,7 +61,8 @@ impl Arrivals {
 
     pub(super) fn of_stream(&self, number: usize) -> &AtomicU64 {
         let number = number.min(MOST_STREAMS - 1);
-        // SAFETY: within the mapping, aligned to 128 bytes, alive as long as this value, and reached as an atomic number only.
+        // SAFETY: within the mapping, aligned to 128 bytes, alive as long as this value, and reached as an
+        // atomic number only.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(number * APART).cast()) }
     }
 

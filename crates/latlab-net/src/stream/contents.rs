@@ -1,7 +1,8 @@
 //! What is in a stream, and what is verified.
 //!
-//! The first word of each 4 KiB is its own; the rest repeats. Looking at every byte would be a second reading of all of them, work of the
-//! memory in a figure about the way. So each end takes the first word of each 4 KiB into its digest, and of each MiB one page whole.
+//! The first word of each 4 KiB is its own; the rest repeats. Looking at every byte would be a second reading
+//! of all of them, work of the memory in a figure about the way. So each end takes the first word of each 4
+//! KiB into its digest, and of each MiB one page whole.
 
 use latlab_stats::rng::{Rng, mixed};
 use serde::{Deserialize, Serialize};

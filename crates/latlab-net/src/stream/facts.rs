@@ -9,7 +9,8 @@ const ROOM: usize = 256;
 /// What every kernel since 2.6 says. An emulator that hands on less has said nothing.
 const LEAST: usize = 104;
 
-/// From `TCP_INFO` (tcp(7), `struct tcp_info` in `linux/tcp.h`), at the sender. What an older kernel does not tell is zero.
+/// From `TCP_INFO` (tcp(7), `struct tcp_info` in `linux/tcp.h`), at the sender. What an older kernel does not
+/// tell is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFacts {
     /// Smoothed round trip, us.

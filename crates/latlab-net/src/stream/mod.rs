@@ -5,9 +5,10 @@
 //!                                           │ counts what arrived, in memory that both processes see
 //! whoever measures ◄──────── Arrivals ──────┘ and takes the time stamps
 //! ```
-//! Counted is what the receiving program has taken out of its sockets: bytes in some buffer have not arrived. Nobody waits for an
-//! acknowledgement, so a long way costs nothing but its own delay. Both ends reduce what they sent and received to a [`Digest`], which must be
-//! the same: the contents come from a seed that the receiver never learns.
+//! Counted is what the receiving program has taken out of its sockets: bytes in some buffer have not arrived.
+//! Nobody waits for an acknowledgement, so a long way costs nothing but its own delay. Both ends reduce what
+//! they sent and received to a [`Digest`], which must be the same: the contents come from a seed that the
+//! receiver never learns.
 
 mod arrivals;
 mod contents;

@@ -17,8 +17,8 @@ use crate::listen::{Clock, Listening, has_come};
 use crate::serving::{Serving, Stop};
 use crate::sockets::Transport;
 
-/// A receiver to which nobody comes, or that gets nothing so long after it was connected to, gives up. What comes later has no timer in its calls: it
-/// ends with its owner.
+/// A receiver to which nobody comes, or that gets nothing so long after it was connected to, gives up. What
+/// comes later has no timer in its calls: it ends with its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is taken at once at most: as much as iperf3 takes, and half of what a second-level cache holds.
 const ROOM: usize = 128 << 10;
@@ -30,7 +30,8 @@ pub struct Sink {
     pub transport: Transport,
     /// How many connections.
     pub streams: usize,
-    /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the thread that starts them.
+    /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the
+    /// thread that starts them.
     pub cpus: Vec<Vec<u32>>,
 }
 
@@ -59,8 +60,9 @@ pub enum Fault {
 }
 
 impl Sink {
-    /// Starts receivers at any free port of this address; a Unix socket has none. They end once the senders have closed their ends; who has not is
-    /// broken off. Fails when the system refuses a socket or a thread, or there is no such address.
+    /// Starts receivers at any free port of this address; a Unix socket has none. They end once the senders
+    /// have closed their ends; who has not is broken off. Fails when the system refuses a socket or a thread,
+    /// or there is no such address.
     pub fn start(
         self,
         ip: IpAddr,

@@ -28,7 +28,8 @@ pub struct Source {
     pub message: usize,
     /// Of the contents; another one each time.
     pub seed: u64,
-    /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the thread that starts them.
+    /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the
+    /// thread that starts them.
     pub cpus: Vec<Vec<u32>>,
 }
 

@@ -1,4 +1,5 @@
-//! Systems without such evidence yet: time stamps and periodic interference are all there is, and every counter is unknown.
+//! Systems without such evidence yet: time stamps and periodic interference are all there is, and every
+//! counter is unknown.
 
 use latlab_clock::Clock;
 use latlab_record::Observed;

@@ -84,7 +84,8 @@ fn the_rate_of_false_positives_in_five_hundred_recordings_of_white_noise() {
         })
         .count();
     println!(
-        "{found} of 500 recordings of 10 s of white noise, 20 to 8000 gaps a second, had periodic interference"
+        "{found} of 500 recordings of 10 s of white noise, 20 to 8000 gaps a second, had periodic \
+            interference"
     );
     assert_eq!(found, 0);
 }

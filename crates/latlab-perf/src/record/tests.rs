@@ -71,7 +71,8 @@ fn a_samples_chain_is_divided_at_the_kernels_marks() {
     assert_eq!(divided(&[&head, &[200], &[0x66; 200]]).1, [0x66; DEEPEST]);
 }
 
-/// What is behind the identity of a sample with registers and a stack: the chain, the ABI, registers, room for the stack, the stack, what was copied.
+/// What is behind the identity of a sample with registers and a stack: the chain, the ABI, registers, room
+/// for the stack, the stack, what was copied.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn with_stack(chain: &[u64], abi: u64, room: &[u64], copied: u64) -> Vec<u8> {
     let registers: &[u64] = match abi {

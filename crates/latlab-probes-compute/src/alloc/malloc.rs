@@ -1,5 +1,5 @@
-//! `alloc.malloc`: what malloc and free cost by size, with memory used before and with memory new to the process, for each allocator
-//! that is installed.
+//! `alloc.malloc`: what malloc and free cost by size, with memory used before and with memory new to the
+//! process, for each allocator that is installed.
 
 mod work;
 
@@ -21,7 +21,8 @@ pub struct Malloc;
 const QUICK: [u64; 4] = [32, 1 << 20, 1 << 10, 64 << 10];
 /// Largest block, bytes.
 const LARGEST: u64 = 64 << 20;
-/// Largest block of the allocators that are preloaded, except in the thorough profile: 64 MiB take 30 ms each time.
+/// Largest block of the allocators that are preloaded, except in the thorough profile: 64 MiB take 30 ms each
+/// time.
 const LARGEST_OF_OTHERS: u64 = 16 << 20;
 /// Sizes that one thread allocates and another frees.
 const ACROSS: [u64; 4] = [32, 1 << 10, 256, 64 << 10];
@@ -34,7 +35,8 @@ const START_S: f64 = 0.015;
 /// Fewer faults than this share of the pages of fresh blocks mean that they were not fresh.
 const NEW_SHARE: f64 = 0.9;
 
-const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the hand-over by one thread; a read and free by another, concurrently";
+const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the hand-over by one \
+    thread; a read and free by another, concurrently";
 /// What most allocations of programs are like.
 const HEADLINE_BYTES: u64 = 32;
 
@@ -61,7 +63,8 @@ enum Placement {
     AcrossThreads,
 }
 
-/// Who answered, and what an operation paid. A threshold is the size from which on blocks have mappings of their own.
+/// Who answered, and what an operation paid. A threshold is the size from which on blocks have mappings of
+/// their own.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Answered {
     /// File name of the library.
@@ -125,22 +128,37 @@ impl Probe for Malloc {
         id: "alloc.malloc",
         tier: Tier::Alloc,
         title: "malloc and free by size",
-        question: "What do malloc and free cost here, from which size on do their pages come from the system each time, and is another allocator faster?",
-        method: "An operation is malloc, a write of one word to each page of the block (to its beginning where it is smaller), reading the first word back, and free: untouched memory costs only \
-its address, and programs do not allocate for that. Each value is a window of at least 50 µs, or one operation that takes longer.
+        question: "What do malloc and free cost here, from which size on do their pages come from the \
+            system each time, and is another allocator faster?",
+        method: "An operation is malloc, a write of one word to each page of the block (to its beginning \
+            where it is smaller), reading the first word back, and free: untouched memory costs only \
+its address, and programs do not allocate for that. Each value is a window of at least 50 µs, or one \
+operation that takes longer.
 
-Reused: one block after the other of the same size, so that free blocks are found where they were put (in glibc's thread cache, up to 1 KiB). Fresh: blocks that make 1 MiB together, or one larger one, are all allocated, then all freed, \
-and their pages are given back to the system before the next round, untimed (malloc_trim), so that they are new: the page faults are part of the figure, and are counted. \
-mimalloc and jemalloc keep pages deliberately, even when asked to return them: each of their rounds is the first one of a new process.
+Reused: one block after the other of the same size, so that free blocks are found where they were put (in \
+glibc's thread cache, up to 1 KiB). Fresh: blocks that make 1 MiB together, or one larger one, are all \
+allocated, then all freed, \
+and their pages are given back to the system before the next round, untimed (malloc_trim), so that they are \
+new: the page faults are part of the figure, and are counted. \
+mimalloc and jemalloc keep pages deliberately, even when asked to return them: each of their rounds is the \
+first one of a new process.
 
-glibc gives blocks from 128 KiB on a mapping of their own; freeing one raises that threshold to its size, up to 32 MiB, so that from then on such blocks come from the heap and stay there. Above 32 MiB every block is mapped, faulted in and unmapped again. \
-What a size costs therefore depends on the sizes that were freed before: each size of 128 KiB or more is measured in a process of its own, and both thresholds are determined in new processes too. \
-The trim cliff is the size from which on at least half of a reused block's pages are faulted in again each time: from there on each free returns memory to the system.
+glibc gives blocks from 128 KiB on a mapping of their own; freeing one raises that threshold to its size, \
+up to 32 MiB, so that from then on such blocks come from the heap and stay there. Above 32 MiB every block \
+is mapped, faulted in and unmapped again. \
+What a size costs therefore depends on the sizes that were freed before: each size of 128 KiB or more is \
+measured in a process of its own, and both thresholds are determined in new processes too. \
+The trim cliff is the size from which on at least half of a reused block's pages are faulted in again each \
+time: from there on each free returns memory to the system.
 
-Across threads: one thread allocates and touches, and another one on another CPU reads and frees; blocks are handed over through a ring, 64 at a time. A value is the time until the last block was freed, divided by the number of blocks, with both sides working.
+Across threads: one thread allocates and touches, and another one on another CPU reads and frees; blocks \
+are handed over through a ring, 64 at a time. A value is the time until the last block was freed, divided \
+by the number of blocks, with both sides working.
 
-Every allocator runs in child processes with its library preloaded. The child reports which library the dynamic linker bound malloc to, and its version: when it is not the requested one, there is no figure. \
-The user's own preload is removed for these processes. Timed by the system's monotonic clock (20-50 ns a window).",
+Every allocator runs in child processes with its library preloaded. The child reports which library the \
+dynamic linker bound malloc to, and its version: when it is not the requested one, there is no figure. \
+The user's own preload is removed for these processes. Timed by the system's monotonic clock (20-50 ns a \
+window).",
         method_version: 1,
         convention: "one malloc, one word written to each page, one free",
         needs: &["child processes", "Linux"],
@@ -154,8 +172,8 @@ The user's own preload is removed for these processes. Timed by the system's mon
             return Plan::no(reason);
         }
         let plan = Plan::of(points(env))
-            // The block in use, and what glibc keeps of it in each process: up to twice the sizes below, which are a quarter of the next
-            // at most (half in the thorough profile).
+            // The block in use, and what glibc keeps of it in each process: up to twice the sizes below,
+            // which are a quarter of the next at most (half in the thorough profile).
             .memory((largest * 4).max(2 << 20))
             .cpus(if env.cpus.len() > 1 { 2 } else { 1 });
         if !heap::can_keep() {
@@ -463,7 +481,8 @@ fn answers(wanted: Name, answering: &Answering) -> Check {
     }
 }
 
-/// New pages are the point of "fresh": glibc gives back what it is told to; the others keep some of it on purpose.
+/// New pages are the point of "fresh": glibc gives back what it is told to; the others keep some of it on
+/// purpose.
 fn judge_freshness<D>(proof: &mut Proof<D>, size_bytes: u64, tally: &FaultTally, gives_back: bool) {
     let expected = size_bytes as f64 * tally.ops as f64 / heap::page_bytes() as f64;
     let share = tally.faults as f64 / expected.max(1.0);

@@ -1,4 +1,5 @@
-//! `alloc.nodes`: what building a linked list costs, by where its nodes come from, and what the parts of that cost are.
+//! `alloc.nodes`: what building a linked list costs, by where its nodes come from, and what the parts of that
+//! cost are.
 
 mod build;
 
@@ -29,7 +30,8 @@ fn planned_ns(way: Way) -> f64 {
         Way::Pool => 8.0,
     }
 }
-/// A build in new memory that had fewer faults than this share of its pages had memory that was there already.
+/// A build in new memory that had fewer faults than this share of its pages had memory that was there
+/// already.
 const NEW_SHARE: f64 = 0.9;
 /// A build in old memory may have this share of its pages as faults, and some.
 const OLD_SHARE: f64 = 0.05;
@@ -98,24 +100,38 @@ impl Probe for Nodes {
         id: "alloc.nodes",
         tier: Tier::Alloc,
         title: "nodes of a linked list",
-        question: "What does a node of a linked list cost, and how much of that is the allocator, page faults, and the stores?",
-        method: "A list of a million nodes (100,000 in the quick profile) is built: a pointer and 20 bytes, 32 bytes with padding. A value is one whole build, ns a node. \
-The nodes come from the C library's malloc, one call each (malloc); from a pointer that is moved on through newly mapped memory (arena); the same with a node to each 64-byte line (arena-aligned), \
-or with the line 512 bytes ahead asked for by a prefetch for writing (arena-prefetch); through memory whose pages were touched before (arena-touched); from a free list of used nodes (pool); \
+        question: "What does a node of a linked list cost, and how much of that is the allocator, page \
+            faults, and the stores?",
+        method: "A list of a million nodes (100,000 in the quick profile) is built: a pointer and 20 bytes, \
+            32 bytes with padding. A value is one whole build, ns a node. \
+The nodes come from the C library's malloc, one call each (malloc); from a pointer that is moved on through \
+newly mapped memory (arena); the same with a node to each 64-byte line (arena-aligned), \
+or with the line 512 bytes ahead asked for by a prefetch for writing (arena-prefetch); through memory whose \
+pages were touched before (arena-touched); from a free list of used nodes (pool); \
 from a vector that grows as it is pushed to and links nodes by number (vec).
 
-Each build begins with the same memory, in a child process whose heap nothing else uses: malloc's heap has been freed and given back to the system (malloc_trim; elsewhere than with glibc each block is a new process instead), \
-arenas are newly mapped, untimed, and unmapped afterwards. As much memory as a build needs is touched once before the first one, because a virtual machine's host may have to find it first. \
+Each build begins with the same memory, in a child process whose heap nothing else uses: malloc's heap has \
+been freed and given back to the system (malloc_trim; elsewhere than with glibc each block is a new process \
+instead), \
+arenas are newly mapped, untimed, and unmapped afterwards. As much memory as a build needs is touched once \
+before the first one, because a virtual machine's host may have to find it first. \
 Huge pages are refused for arenas, so that all variants have the same pages.
 
-A request of 32 bytes takes 48 bytes of glibc's heap (8 for its size, in steps of 16), so that a list from malloc has half as many pages again as the arena's. Its parts are measured separately: \
-page faults, by growing the heap as far in blocks of 64 KiB and touching each page once (touch): the faults that were counted during the builds are charged what a fault, with its share of growing the heap, cost there; \
-the calls and stores together, by the same malloc loop in a heap that was grown and freed before and has kept its pages (malloc-kept); the stores, by the same loop on touched memory without the calls (stores). \
-The allocator's part is the second less the third. In these two the lines of each 16 KiB are read before the nodes on them are timed, because a page fault leaves its page in the cache: \
-waiting for memory would be counted twice otherwise (3-4 ns a node seen), and is part of arena-touched and pool, whose memory has left the caches. \
+A request of 32 bytes takes 48 bytes of glibc's heap (8 for its size, in steps of 16), so that a list from \
+malloc has half as many pages again as the arena's. Its parts are measured separately: \
+page faults, by growing the heap as far in blocks of 64 KiB and touching each page once (touch): the faults \
+that were counted during the builds are charged what a fault, with its share of growing the heap, cost \
+there; \
+the calls and stores together, by the same malloc loop in a heap that was grown and freed before and has \
+kept its pages (malloc-kept); the stores, by the same loop on touched memory without the calls (stores). \
+The allocator's part is the second less the third. In these two the lines of each 16 KiB are read before \
+the nodes on them are timed, because a page fault leaves its page in the cache: \
+waiting for memory would be counted twice otherwise (3-4 ns a node seen), and is part of arena-touched and \
+pool, whose memory has left the caches. \
 No parameter is fitted to make the sum agree: closure shows how near it comes to the whole.
 
-The list is walked after each build: every node must be there once, with its number and its text. Page faults are counted by the kernel for this thread; a build in new memory must have had them, \
+The list is walked after each build: every node must be there once, with its number and its text. Page \
+faults are counted by the kernel for this thread; a build in new memory must have had them, \
 and one in old memory must not. Builds are timed by the system's monotonic clock (20-50 ns of milliseconds).",
         method_version: 1,
         convention: "one node: its memory, its payload of 20 bytes, and the link to it",

@@ -1,4 +1,5 @@
-//! `alloc.reuse`: what a work buffer costs that is allocated in each iteration, against two buffers that are swapped.
+//! `alloc.reuse`: what a work buffer costs that is allocated in each iteration, against two buffers that are
+//! swapped.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -23,7 +24,8 @@ const MORE: [u64; 4] = [16 << 10, 256 << 10, 32 << 20, 8 << 20];
 const CHEAP: u64 = 1 << 20;
 /// From here on a size's history matters: glibc's thresholds begin at 128 KiB.
 const OWN_PROCESS: u64 = 128 << 10;
-/// Words of an array whose iterations are one window each, with nothing before it: no private cache holds one.
+/// Words of an array whose iterations are one window each, with nothing before it: no private cache holds
+/// one.
 const LONG: usize = (4 << 20) / 8;
 
 /// Where the new array of an iteration comes from, and how large it is.
@@ -84,19 +86,29 @@ impl Probe for Reuse {
         tier: Tier::Alloc,
         title: "a buffer allocated each time or kept",
         question: "Does it pay to keep a work buffer instead of allocating one in each iteration?",
-        method: "An iteration computes a new array from an old one, as a simulation does from time step to time step: each 8-byte word is the sum of the old one and its two neighbours, so every byte of both arrays is touched. \
-Fresh: the new array comes from malloc, the old one is freed after the step. Swapped: two arrays that were touched before alternate. The work is the same; the difference is the allocator and the page faults.
+        method: "An iteration computes a new array from an old one, as a simulation does from time step to \
+            time step: each 8-byte word is the sum of the old one and its two neighbours, so every byte of \
+            both arrays is touched. \
+Fresh: the new array comes from malloc, the old one is freed after the step. Swapped: two arrays that were \
+touched before alternate. The work is the same; the difference is the allocator and the page faults.
 
-What a fresh array costs depends on where its pages come from. Below 128 KiB they are in the heap. glibc gives larger ones a mapping of their own, but freeing the first raises that threshold to its size, up to 32 MiB, so that from the second iteration on they come from the heap too, \
-which keeps them; above 32 MiB each iteration pays for all pages again. Each size from 128 KiB on therefore has a process of its own, whose thresholds no other size has changed, and which has done two iterations before the first value: a program's steady state. \
+What a fresh array costs depends on where its pages come from. Below 128 KiB they are in the heap. glibc \
+gives larger ones a mapping of their own, but freeing the first raises that threshold to its size, up to 32 \
+MiB, so that from the second iteration on they come from the heap too, \
+which keeps them; above 32 MiB each iteration pays for all pages again. Each size from 128 KiB on therefore \
+has a process of its own, whose thresholds no other size has changed, and which has done two iterations \
+before the first value: a program's steady state. \
 minor_faults_per_iteration counts them.
 
-Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so an omitted word is noticed. \
-A value is a window of at least 50 µs, or one iteration that takes longer, timed by the system's monotonic clock.",
+Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is \
+compared with that, so an omitted word is noticed. \
+A value is a window of at least 50 µs, or one iteration that takes longer, timed by the system's monotonic \
+clock.",
         method_version: 1,
         convention: "one iteration: a new array computed from an old one of the same size",
         needs: &["child processes", "Linux"],
-        touches: &["memory: up to four arrays of 64 MiB, at most a quarter of what may be used, in child processes"],
+        touches: &["memory: up to four arrays of 64 MiB, at most a quarter of what may be used, in child \
+            processes"],
         ..USUAL
     };
 
@@ -261,7 +273,8 @@ impl Field {
             Next::Malloc => allocate(self.words * 8)?,
             Next::Other(other, _) => *other,
         };
-        // SAFETY: two different arrays of so many words, each referred to by this field only; the old one was filled.
+        // SAFETY: two different arrays of so many words, each referred to by this field only; the old one was
+        // filled.
         unsafe { compute(self.now, next, self.words, self.left_out) };
         self.sum = self.sum.wrapping_mul(3);
         match &mut self.next {
@@ -336,7 +349,8 @@ pub struct Steps<'env> {
 
 impl Steps<'_> {
     fn child(&mut self, point: &Iteration) -> Result<&mut Child> {
-        // Swapped arrays have mappings of the probe's own, which no allocator knows of: only fresh ones have a history.
+        // Swapped arrays have mappings of the probe's own, which no allocator knows of: only fresh ones have
+        // a history.
         let moves = point.operation == Source::Fresh && point.size_bytes >= OWN_PROCESS;
         let own = moves.then_some(point.size_bytes);
         kept(&mut self.children, own, || heap::start(self.env, Reuse::SPEC.id, &Allocator::SYSTEM))

@@ -43,13 +43,18 @@ impl Probe for Read {
         tier: Tier::Clock,
         title: "cost and step of every clock",
         question: "What does it cost to read a clock here, and how small a difference can it show?",
-        method: "Each clock that a program here could use is read again and again, in windows of about 20 µs; a window's mean is one value. \
-The counter is read with the fences that latlab's own timed regions have, because that is what a timed region costs.
+        method: "Each clock that a program here could use is read again and again, in windows of about 20 \
+            µs; a window's mean is one value. \
+The counter is read with the fences that latlab's own timed regions have, because that is what a timed \
+region costs.
 
-The step is the smallest difference above zero between two consecutive readings, over 20,000 of them: what the clock shows, not its nominal resolution. \
-A clock whose step is larger than its cost returns the same time twice; one whose step is far below its cost can only time what is longer than the cost.
+The step is the smallest difference above zero between two consecutive readings, over 20,000 of them: what \
+the clock shows, not its nominal resolution. \
+A clock whose step is larger than its cost returns the same time twice; one whose step is far below its \
+cost can only time what is longer than the cost.
 
-Python's clocks are called from a loop of Python code, sixteen calls an iteration, in the interpreter that latlab runs in: that is what a Python program pays.",
+Python's clocks are called from a loop of Python code, sixteen calls an iteration, in the interpreter that \
+latlab runs in: that is what a Python program pays.",
         method_version: 1,
         convention: "one reading",
         touches: &["nothing"],

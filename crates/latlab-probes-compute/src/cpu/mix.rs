@@ -45,18 +45,29 @@ impl Probe for Mix {
         id: "cpu.mix",
         tier: Tier::Cpu,
         title: "a mix of computing kernels",
-        question: "How fast does one core compute, in kinds of code that gain differently from a faster core?",
-        method: "Five loops on one thread, which keep all they need in registers and a few lines of the first-level cache. No single one predicts a program; programs that compute lie between them, so \
+        question: "How fast does one core compute, in kinds of code that gain differently from a faster \
+            core?",
+        method: "Five loops on one thread, which keep all they need in registers and a few lines of the \
+            first-level cache. No single one predicts a program; programs that compute lie between them, so \
 that the lowest and the highest ratio of two machines bracket what a faster core is worth.
 
-`integer-chain`: a multiplication and an addition of 64 bits, each of which needs the result before: latency. \
-`unpredictable-branch`: a branch on the highest bit of a generator (the same multiplication and addition), so that no history of branches predicts it; half of them are taken, and a barrier on one side keeps the compiler from replacing the branch by a conditional move. \
-`interpreter`: one instruction of a byte code, fetched and dispatched to one of eleven places; each pass of its program executes 14 and has one branch on a bit of the generator. \
-`float-chain`: a multiplication and an addition in double precision, each needing the one before. `float-sums`: the same for sixteen sums that do not wait for each other: throughput. \
-Multiplication and addition are two instructions, and a register holds at most two numbers, as in programs that are compiled for every CPU of an architecture: no fused instructions, no wide vectors.
+`integer-chain`: a multiplication and an addition of 64 bits, each of which needs the result before: \
+latency. \
+`unpredictable-branch`: a branch on the highest bit of a generator (the same multiplication and addition), \
+so that no history of branches predicts it; half of them are taken, and a barrier on one side keeps the \
+compiler from replacing the branch by a conditional move. \
+`interpreter`: one instruction of a byte code, fetched and dispatched to one of eleven places; each pass of \
+its program executes 14 and has one branch on a bit of the generator. \
+`float-chain`: a multiplication and an addition in double precision, each needing the one before. \
+`float-sums`: the same for sixteen sums that do not wait for each other: throughput. \
+Multiplication and addition are two instructions, and a register holds at most two numbers, as in programs \
+that are compiled for every CPU of an architecture: no fused instructions, no wide vectors.
 
-A value is the mean over a window of about 20 µs. The factors are hidden from the compiler, which could otherwise merge several steps into one. After each block the result is compared with what is \
-known of it by other means: the state of the generator by its closed form, the sums by their number of steps, the sums behind branches and the interpreter's registers by a loop without branches and without byte code.",
+A value is the mean over a window of about 20 µs. The factors are hidden from the compiler, which could \
+otherwise merge several steps into one. After each block the result is compared with what is \
+known of it by other means: the state of the generator by its closed form, the sums by their number of \
+steps, the sums behind branches and the interpreter's registers by a loop without branches and without byte \
+code.",
         convention: "one step of the loop",
         touches: &["one CPU, busy; memory: one page"],
         ..USUAL
@@ -66,7 +77,8 @@ known of it by other means: the state of the generator by its closed form, the s
         if let Some(reason) = no_memory(env, true, "") {
             return Plan::no(reason);
         }
-        // In each round of every profile: any run may be asked what a program takes there, and 10 ms are its whole price.
+        // In each round of every profile: any run may be asked what a program takes there, and 10 ms are its
+        // whole price.
         let planned = |operation| Planned {
             rank: Rank::Headline,
             setup_s: 10e-6,

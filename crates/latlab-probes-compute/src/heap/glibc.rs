@@ -1,11 +1,13 @@
 //! The GNU C library's heap: mallopt(3), `malloc_trim`(3).
 
-/// glibc's defaults (malloc.c: `DEFAULT_MMAP_THRESHOLD_MIN`, `DEFAULT_TRIM_THRESHOLD`, `DEFAULT_TOP_PAD`), bytes.
+/// glibc's defaults (malloc.c: `DEFAULT_MMAP_THRESHOLD_MIN`, `DEFAULT_TRIM_THRESHOLD`, `DEFAULT_TOP_PAD`),
+/// bytes.
 const DEFAULT_BYTES: i32 = 128 << 10;
 /// malloc.c: `DEFAULT_MMAP_MAX`.
 const DEFAULT_MAPPINGS: i32 = 65_536;
 
-/// Fixes the thresholds where they are in a new process: what an earlier build allocated and freed would move them.
+/// Fixes the thresholds where they are in a new process: what an earlier build allocated and freed would move
+/// them.
 pub(crate) fn as_in_a_new_process() {
     // SAFETY: mallopt takes integers; no other thread of this child allocates now.
     unsafe {
@@ -16,8 +18,8 @@ pub(crate) fn as_in_a_new_process() {
     }
 }
 
-/// Lets the heap grow by itself and keep every page that is freed. Small free blocks are merged on the way (mallopt does that), so
-/// the next blocks are cut from the top of the heap as in a heap that grows.
+/// Lets the heap grow by itself and keep every page that is freed. Small free blocks are merged on the way
+/// (mallopt does that), so the next blocks are cut from the top of the heap as in a heap that grows.
 pub(crate) fn keep_what_is_freed() {
     // SAFETY: as above.
     unsafe {

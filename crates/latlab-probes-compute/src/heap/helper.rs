@@ -102,13 +102,14 @@ pub(crate) fn start(env: &Env, program: &str, allocator: &Allocator) -> Result<C
         .as_ref()
         .ok_or_else(|| ProbeError::Other("no child process can be started here".to_owned()))?;
     let preload = allocator.preload.as_ref().map_or_else(OsString::new, |path| path.clone().into_os_string());
-    // One arena: whichever thread of the child allocates, it is from the heap that grows in place, as in a program of one thread.
+    // One arena: whichever thread of the child allocates, it is from the heap that grows in place, as in a
+    // program of one thread.
     let environment = [("LD_PRELOAD", preload), ("MALLOC_ARENA_MAX", OsString::from("1"))];
     Child::start(command, program, &environment)
 }
 
-/// A child's block in which its thread waited for a CPU for more than this share of the time is repeated, as the scheduler does with
-/// blocks of its own thread.
+/// A child's block in which its thread waited for a CPU for more than this share of the time is repeated, as
+/// the scheduler does with blocks of its own thread.
 const LOST_SHARE: f64 = 0.2;
 
 /// Adds a child's block, and marks it where the child was kept from its CPU.

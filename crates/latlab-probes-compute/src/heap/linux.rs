@@ -22,7 +22,8 @@ pub(crate) fn minor_faults() -> u64 {
     faults_of_this_thread().minor
 }
 
-/// Whether the kernel counts this thread's page faults one by one: some sandboxes and emulators answer zero, or count their own.
+/// Whether the kernel counts this thread's page faults one by one: some sandboxes and emulators answer zero,
+/// or count their own.
 pub(crate) fn counts_faults() -> bool {
     const PAGES: usize = 256;
     let Ok(region) = new_pages(PAGES * page_bytes()) else { return false };

@@ -1,5 +1,5 @@
-//! What probes of allocation share: memory that is new to the process, the C library's heap, counted page faults, and the child
-//! process in which a heap is measured.
+//! What probes of allocation share: memory that is new to the process, the C library's heap, counted page
+//! faults, and the child process in which a heap is measured.
 //!
 //! ```text
 //! helper (a child with the allocator preloaded) ── Heap (who answers, give back, keep) + Region (new pages) + faults
@@ -121,7 +121,8 @@ fn jemalloc_version() -> Option<String> {
     text.split('-').next().map(str::to_owned)
 }
 
-/// Whether pages that the heap gives back come anew, counted: an emulator's heap may keep them whatever it is told.
+/// Whether pages that the heap gives back come anew, counted: an emulator's heap may keep them whatever it is
+/// told.
 pub(crate) fn renews() -> bool {
     const BLOCKS: usize = 32;
     const BYTES: usize = 64 << 10;
@@ -134,7 +135,8 @@ pub(crate) fn renews() -> bool {
         let before = minor_faults();
         let mut blocks = [std::ptr::null_mut::<c_void>(); BLOCKS];
         for block in &mut blocks {
-            // SAFETY: any size may be asked for, and a block of malloc's is aligned to a word; null is not touched.
+            // SAFETY: any size may be asked for, and a block of malloc's is aligned to a word; null is not
+            // touched.
             unsafe {
                 *block = libc::malloc(BYTES);
                 if !block.is_null() {
@@ -152,7 +154,8 @@ pub(crate) fn renews() -> bool {
     faults as f64 >= 0.9 * (BLOCKS * BYTES / page_bytes()) as f64
 }
 
-/// Writes one word to each page of a block, the given one to its beginning: what a program that allocates memory does to it at least.
+/// Writes one word to each page of a block, the given one to its beginning: what a program that allocates
+/// memory does to it at least.
 ///
 /// # Safety
 /// `block` is writable for `bytes`, which are at least 8, and aligned to a word.

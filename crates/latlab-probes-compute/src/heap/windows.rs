@@ -19,8 +19,9 @@ pub(crate) fn nanoseconds(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9
 }
 
-/// A block of windows, and its page faults. `run` does so many operations and says how long they took, ns. Where operations are long, a block is one
-/// window, with nothing before it. `chosen` is how many operations a window of this point has, once that is known.
+/// A block of windows, and its page faults. `run` does so many operations and says how long they took, ns.
+/// Where operations are long, a block is one window, with nothing before it. `chosen` is how many operations
+/// a window of this point has, once that is known.
 pub(crate) fn block_of_windows(
     chosen: Option<u64>,
     are_long: bool,
@@ -47,7 +48,8 @@ pub(crate) fn block_of_windows(
     Ok((block, minor_faults() - before))
 }
 
-/// As the harness chooses the length of its windows: doubled until a trial can be trusted, the shorter of two, and scaled.
+/// As the harness chooses the length of its windows: doubled until a trial can be trusted, the shorter of
+/// two, and scaled.
 fn window_ops(run: &mut impl FnMut(u64) -> Result<f64>) -> Result<u64> {
     let mut ops = 1u64;
     loop {

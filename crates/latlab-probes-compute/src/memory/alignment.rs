@@ -23,7 +23,8 @@ pub struct Alignment;
 const ACCESS: u64 = 8;
 /// Bytes over which accesses to lines go round: within every first-level cache (32 KiB at least).
 const ROUND_BYTES: u64 = 16 << 10;
-/// Places at the end of a page. Their lines share two sets of a cache that is indexed by the offset within a page, and four ways are the fewest met.
+/// Places at the end of a page. Their lines share two sets of a cache that is indexed by the offset within a
+/// page, and four ways are the fewest met.
 const PAGE_ENDS: u64 = 4;
 /// One page more, for what crosses the last page's end.
 const AREA_BYTES: u64 = (PAGE_ENDS + 1) * PAGE_BYTES;
@@ -106,8 +107,8 @@ struct Costs {
     page_crossing_ns: Option<f64>,
 }
 
-/// How many places the accesses of one offset have before the first one comes again, and their distance: one in each line of [`ROUND_BYTES`], or
-/// one at the end of each of [`PAGE_ENDS`] pages.
+/// How many places the accesses of one offset have before the first one comes again, and their distance: one
+/// in each line of [`ROUND_BYTES`], or one at the end of each of [`PAGE_ENDS`] pages.
 fn spread(offset: u64) -> (u64, u64) {
     if offset < LINE_BYTES { (ROUND_BYTES / LINE_BYTES, LINE_BYTES) } else { (PAGE_ENDS, PAGE_BYTES) }
 }
@@ -124,17 +125,27 @@ impl Probe for Alignment {
         tier: Tier::Memory,
         title: "aligned and unaligned accesses",
         question: "What does it cost to read or write an unaligned number?",
-        method: "Independent 8-byte loads and stores, in assembly, within 16 KiB, which the first-level cache holds. \
-An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay within the line, at 60 the access has four bytes in one line and four in the next. \
-Each of 256 lines is accessed in sequence, always at the same offset; some CPUs serve two such accesses a cycle although they can load three adjacent words. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
-more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of all pages fall. Offset 4,088 is its control: the same four places, aligned.
+        method: "Independent 8-byte loads and stores, in assembly, within 16 KiB, which the first-level \
+            cache holds. \
+An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay \
+within the line, at 60 the access has four bytes in one line and four in the next. \
+Each of 256 lines is accessed in sequence, always at the same offset; some CPUs serve two such accesses a \
+cycle although they can load three adjacent words. At 4,092 the access has four bytes in one page and four \
+in the next; there are four such places, visited in turn, because \
+more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of \
+all pages fall. Offset 4,088 is its control: the same four places, aligned.
 
-This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap where they are aligned. \
-A load that waits for an unaligned one waits longer than the difference shown here. For the program, a store ends when it is in the store buffer; in a long sequence each waits for the one before \
+This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap \
+where they are aligned. \
+A load that waits for an unaligned one waits longer than the difference shown here. For the program, a \
+store ends when it is in the store buffer; in a long sequence each waits for the one before \
 to leave the buffer. That wait is measured.
 
-Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
-after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 µs; the loop's own instructions are hidden behind the accesses.",
+Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each \
+block. Loads are added up and the sum is compared with what the bytes there give; stores write a number \
+that changes every eight accesses, and \
+after each block every place must hold the last one that was due there. A value is the mean of a window of \
+about 20 µs; the loop's own instructions are hidden behind the accesses.",
         method_version: 1,
         convention: "one 8-byte access",
         needs: &["64 KiB of memory"],
@@ -228,8 +239,8 @@ impl Accesses {
         let begin = self.area.wrapping_add(to_usize(self.offset));
         let first = to_usize(self.made % self.places() * LINE_BYTES);
         let (pages, value) = (self.offset >= LINE_BYTES, self.value(self.made));
-        // SAFETY: the loops access the places of `place` from the one after `made` accesses on, which lie in the area; `made` is a
-        // multiple of a turn here.
+        // SAFETY: the loops access the places of `place` from the one after `made` accesses on, which lie in
+        // the area; `made` is a multiple of a turn here.
         unsafe {
             match (self.stores, pages) {
                 (false, false) => self.sum = self.sum.wrapping_add(accesses::load_lines(begin, first, turns)),

@@ -1,4 +1,5 @@
-//! `memory.bandwidth`: how many bytes a second can be read, written, copied and combined, over the working set and over threads.
+//! `memory.bandwidth`: how many bytes a second can be read, written, copied and combined, over the working
+//! set and over threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -18,8 +19,8 @@ mod best;
 /// The probe.
 pub struct Bandwidth;
 
-/// Largest working set of the thorough profile, all streams together. The others end with the one that stands for memory: populating and filling
-/// more takes longer than measuring it.
+/// Largest working set of the thorough profile, all streams together. The others end with the one that stands
+/// for memory: populating and filling more takes longer than measuring it.
 const LARGEST: u64 = 1 << 30;
 /// Two sizes an octave from here on.
 const OCTAVES_FROM: u64 = 32 << 10;
@@ -88,33 +89,54 @@ impl Probe for Bandwidth {
         id: "memory.bandwidth",
         tier: Tier::Memory,
         title: "bandwidth of reading, writing, copying",
-        question: "How fast can one thread, and how fast can all threads, read, write and copy memory of each level?",
-        method: "Loops in assembly, at the widest vectors that the CPU has (AVX-512, AVX2, SSE2 or NEON, chosen at run time and named in the record), \
-pass over the working set in ascending order, repeatedly. A compiler would drop unused loads, replace the copy by memcpy \
-(which changes to other stores at some size), or use half of the width: the same first-level cache then seems half as fast.
+        question: "How fast can one thread, and how fast can all threads, read, write and copy memory of \
+            each level?",
+        method: "Loops in assembly, at the widest vectors that the CPU has (AVX-512, AVX2, SSE2 or NEON, \
+            chosen at run time and named in the record), \
+pass over the working set in ascending order, repeatedly. A compiler would drop unused loads, replace the \
+copy by memcpy \
+(which changes to other stores at some size), or use half of the width: the same first-level cache then \
+seems half as fast.
 
-A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 µs (200 µs with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
-that continue where the last one ended: the next slice is always the least recently used one, so RAM is measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
-Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so that the caches hold what an endless run would have left.
+A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 µs (200 µs with \
+several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
+that continue where the last one ended: the next slice is always the least recently used one, so RAM is \
+measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
+Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so \
+that the caches hold what an endless run would have left.
 
-Rates of one thread are also given in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. No such limit is known for a server's third-level cache, which has its own clock, nor for memory.
+Rates of one thread are also given in bytes a core cycle (by the frequency right after each block), and \
+where the CPU is known, beside the most that its load and store ports or the way from its second-level \
+cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. No such limit is \
+known for a server's third-level cache, which has its own clock, nor for memory.
 
-The working set is all streams together: half of it source and half destination for the copy, a third each for the triad (a = b + 3 c, doubles). Every figure says how bytes count: \
-read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten (write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \
+The working set is all streams together: half of it source and half destination for the copy, a third each \
+for the triad (a = b + 3 c, doubles). Every figure says how bytes count: \
+read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten \
+(write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \
 Non-temporal stores are complete (fence) at the end of each pass or slice.
 
-With several threads, each is pinned to a CPU and has its own part of the memory; they start every window together, and a rate is all bytes of the window over the time from the first start to the last end. \
-On machines with several NUMA nodes each thread fills memory of its own, near its CPU, and only the full number of threads is measured. Base pages (4 KiB) are used, as most programs have them; the thorough profile adds huge pages.
+With several threads, each is pinned to a CPU and has its own part of the memory; they start every window \
+together, and a rate is all bytes of the window over the time from the first start to the last end. \
+On machines with several NUMA nodes each thread fills memory of its own, near its CPU, and only the full \
+number of threads is measured. Base pages (4 KiB) are used, as most programs have them; the thorough \
+profile adds huge pages.
 
-Proof: the source holds words that differ from place to place. Each read window's last pass, and beyond 2 MiB every pass, is folded into a checksum that is compared with the one computed from the definition of the contents. \
-(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the other passes over small sets only load.) Before each block, words throughout the destination of the next slice are overwritten; \
-afterwards every word there must be what the operation makes of the source; with one thread, at the end one more pass is compared word by word, all of it or 64 MiB.",
+Proof: the source holds words that differ from place to place. Each read window's last pass, and beyond 2 \
+MiB every pass, is folded into a checksum that is compared with the one computed from the definition of the \
+contents. \
+(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the \
+other passes over small sets only load.) Before each block, words throughout the destination of the next \
+slice are overwritten; \
+afterwards every word there must be what the operation makes of the source; with one thread, at the end one \
+more pass is compared word by word, all of it or 64 MiB.",
         method_version: 1,
         unit: Unit::BytesPerS,
         convention: "bytes that the program reads and writes; each record says how they count",
         needs: &["1 MiB of memory"],
         touches: &[
-            "memory: 384 MiB (up to 1.5 GiB beside large caches, 3 GiB in the thorough profile), at most a quarter of what may be used",
+            "memory: 384 MiB (up to 1.5 GiB beside large caches, 3 GiB in the thorough profile), at most a \
+                quarter of what may be used",
             "memory bandwidth of all allowed CPUs together; with --gentle one thread within its own caches",
         ],
         // `--gentle` is obeyed by leaving out the points that saturate, not the probe.
@@ -132,7 +154,8 @@ afterwards every word there must be what the operation makes of the source; with
             .cpus(layout.threads.last().copied().unwrap_or(1));
         if !env.settings.gentle && layout.largest < levels::LEAST_RAM {
             return plan.degraded(format!(
-                "working sets end at {}: with their destinations they take a quarter of the memory that may be used",
+                "working sets end at {}: with their destinations they take a quarter of the memory that may \
+                    be used",
                 binary_size(layout.largest)
             ));
         }
@@ -312,7 +335,8 @@ impl Layout {
         [self.largest, nearest(SMALL[2]), nearest(self.second / 2), nearest(THIRD_LIKELY)]
     }
 
-    /// Reading in each level, every way of moving memory, and all threads reading it; in a quick run reading memory alone.
+    /// Reading in each level, every way of moving memory, and all threads reading it; in a quick run reading
+    /// memory alone.
     fn rank(&self, env: &Env, point: &Moves) -> Rank {
         let (bytes, operation) = (point.working_set_bytes, point.operation);
         let in_memory = levels::ram_bytes(env).min(self.largest);
@@ -354,8 +378,8 @@ fn point(operation: Operation, size: u64, threads: u32, kernels: &Kernels, pages
     Moves { operation, working_set_bytes: size, threads, isa: kernels.isa.to_owned(), pages }
 }
 
-/// Bytes moved before a block in a private cache, so that the core's frequency comes to what such work sustains (wide
-/// vectors have limits of their own): 1 to 4 ms.
+/// Bytes moved before a block in a private cache, so that the core's frequency comes to what such work
+/// sustains (wide vectors have limits of their own): 1 to 4 ms.
 const SETTLING_BYTES: u64 = 600_000_000;
 
 fn planned(point: Moves, priority: u8, env: &Env) -> Planned<Moves> {
@@ -530,7 +554,8 @@ impl<'env> Moving<'env> {
         Ok(Selected { point: point.clone(), parts, worker })
     }
 
-    /// The point's workers, made where another one's are there. The threads of several workers end before others begin.
+    /// The point's workers, made where another one's are there. The threads of several workers end before
+    /// others begin.
     fn at(&mut self, point: &Moves) -> Result<&mut Selected> {
         let selected = match self.selected.take().filter(|selected| selected.point == *point) {
             Some(selected) => selected,

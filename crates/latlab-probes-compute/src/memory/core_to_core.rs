@@ -21,7 +21,8 @@ pub struct CoreToCore;
 const WINDOW_NS: f64 = 20_000.0;
 /// Windows of a block, shared by its lines.
 const WINDOWS: u64 = 64;
-/// Exchanges through a line before its first window: the line, its translation and the branches are then known.
+/// Exchanges through a line before its first window: the line, its translation and the branches are then
+/// known.
 const WARM: u64 = 64;
 /// Both cores are kept busy for so long before a block, ns.
 const HEAT_NS: f64 = 1e6;
@@ -116,24 +117,38 @@ impl Probe for CoreToCore {
         id: "memory.core_to_core",
         tier: Tier::Memory,
         title: "a cache line from core to core",
-        question: "How long does it take to pass a message to another CPU, and which CPUs are near each other?",
-        method: "Two threads, each pinned to one CPU, exchange messages through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
-A value is the mean over a window of about 20 µs of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
+        question: "How long does it take to pass a message to another CPU, and which CPUs are near each \
+            other?",
+        method: "Two threads, each pinned to one CPU, exchange messages through a cache line. The figure is \
+            a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
+A value is the mean over a window of about 20 µs of exchanges. Every pair of the CPUs that may be used is \
+measured; where there are many, some are chosen, spread over all and each with a near one, \
 and the findings say so (sampled).
 
-Compare-and-swap: one word on one line; each side tries to replace the other's number by its own until it succeeds, as a lock does that spins on the exchange itself. \
-Load-store: each side writes a word of its own and waits until the other's changes, on two lines; the waiting side reads a copy in its own cache, and a change costs an invalidation and a fetch in each direction.
+Compare-and-swap: one word on one line; each side tries to replace the other's number by its own until it \
+succeeds, as a lock does that spins on the exchange itself. \
+Load-store: each side writes a word of its own and waits until the other's changes, on two lines; the \
+waiting side reads a copy in its own cache, and a change costs an invalidation and a fetch in each direction.
 
-Which path a line takes depends on where it lives: the NUMA node of its memory and the slice of the last-level cache that its address belongs to. So eight lines (sixteen in the thorough profile) are used in turn in every block, \
-half from a page that was touched first on the one CPU, half from a page of the other, never two adjacent ones; the findings give the median of each. \
-The asking side alternates from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
+Which path a line takes depends on where it lives: the NUMA node of its memory and the slice of the \
+last-level cache that its address belongs to. So eight lines (sixteen in the thorough profile) are used in \
+turn in every block, \
+half from a page that was touched first on the one CPU, half from a page of the other, never two adjacent \
+ones; the findings give the median of each. \
+The asking side alternates from block to block. Both cores are kept busy for a millisecond before each \
+block, because a core that slept is slow at first, and they start together.
 
-Every exchange carries its number, and both sides add up what they received; the counts and sums of both sides must be those of the exchanges asked for. \
-Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
+Every exchange carries its number, and both sides add up what they received; the counts and sums of both \
+sides must be those of the exchanges asked for. \
+Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the \
+other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
 A thread that waits that long yields its CPU, and gives up after a second.
 
-Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of 1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these CPUs. \
-A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",
+Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of \
+1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these \
+CPUs. \
+A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time \
+of the run.",
         method_version: 1,
         convention: "one round trip: a line from one CPU to the other and back",
         needs: &["two CPUs", "threads that can be pinned to a CPU"],
@@ -334,7 +349,8 @@ impl Evidence {
                     && answering == self.asked
                     && self.wrong_lines == 0,
                 detail: format!(
-                    "{} asked for, {asking} seen by the side that asks, {answering} by the side that answers; {} sums of numbers wrong; {} \
+                    "{} asked for, {asking} seen by the side that asks, {answering} by the side that \
+                        answers; {} sums of numbers wrong; {} \
 of {} blocks ended early",
                     self.asked, self.wrong_lines, self.cut_short, self.blocks
                 ),

@@ -13,7 +13,8 @@ const WINDOW_NS: f64 = 20_000.0;
 const WINDOWS: u32 = 64;
 /// Two pages: the second counter may be one page on.
 const BYTES: u64 = 8192;
-/// Distance of the counters in bytes, and when it is measured: the ends first. `None` is one thread alone, the control.
+/// Distance of the counters in bytes, and when it is measured: the ends first. `None` is one thread alone,
+/// the control.
 const LAYOUTS: [(Option<usize>, u8); 5] =
     [(Some(8), 0), (Some(128), 0), (None, 0), (Some(64), 1), (Some(4096), 1)];
 
@@ -67,16 +68,28 @@ impl Probe for FalseSharing {
         id: "memory.false_sharing",
         tier: Tier::Memory,
         title: "two writers and one cache line",
-        question: "How much do two threads slow each other down when each counts in its own variable and the variables are adjacent?",
-        method: "Two threads on two CPUs each increment a counter of their own, which the other never reads. Only the distance of the two counters changes: 8 bytes (one cache line), \
-64 (neighbouring lines, which some prefetchers fetch in pairs), 128 and 4096 bytes. The same thread alone is the control. \
-A store is a load, an addition and a store of the word, as `*count += 1` is where the counter is in memory; an add is one atomic addition. Accesses are volatile or atomic: the compiler merges no two of them and keeps none in a register.
+        question: "How much do two threads slow each other down when each counts in its own variable and \
+            the variables are adjacent?",
+        method: "Two threads on two CPUs each increment a counter of their own, which the other never \
+            reads. Only the distance of the two counters changes: 8 bytes (one cache line), \
+64 (neighbouring lines, which some prefetchers fetch in pairs), 128 and 4096 bytes. The same thread alone \
+is the control. \
+A store is a load, an addition and a store of the word, as `*count += 1` is where the counter is in memory; \
+an add is one atomic addition. Accesses are volatile or atomic: the compiler merges no two of them and \
+keeps none in a register.
 
-A value is the time for one write of ONE thread while both were running, the mean over a window of about 20 µs; the other thread writes without pause from before the first window until after the last, and windows that its own time stamps do not cover are left out. \
-The threads swap places from block to block. Both run for 0.3 ms before the first window, because a core that slept is slow at first. \
-Afterwards both counters must hold exactly the number of writes asked for, and both threads say on which CPU they were. A block in which either was switched out is marked and repeated.
+A value is the time for one write of ONE thread while both were running, the mean over a window of about 20 \
+µs; the other thread writes without pause from before the first window until after the last, and windows \
+that its own time stamps do not cover are left out. \
+The threads swap places from block to block. Both run for 0.3 ms before the first window, because a core \
+that slept is slow at first. \
+Afterwards both counters must hold exactly the number of writes asked for, and both threads say on which \
+CPU they were. A block in which either was switched out is marked and repeated.
 
-A store that waits for its line is buffered, the core goes on and reads its own count back from the buffer, and the core that has the line may write to it many times before it must hand it over. So two threads that do nothing else are the most favourable case for plain stores: some cores hide nearly all of the cost. An atomic addition waits for its line every time and shows what the traffic costs.",
+A store that waits for its line is buffered, the core goes on and reads its own count back from the buffer, \
+and the core that has the line may write to it many times before it must hand it over. So two threads that \
+do nothing else are the most favourable case for plain stores: some cores hide nearly all of the cost. An \
+atomic addition waits for its line every time and shows what the traffic costs.",
         method_version: 1,
         convention: "one write of one thread",
         needs: &["two CPUs", "threads that can be pinned to a CPU"],
@@ -164,10 +177,12 @@ impl Toil for Increments {
                 word.fetch_add(1, Ordering::Relaxed);
             }
         } else {
-            // In a register of its own: counted at base plus index, some cores take seven cycles for what takes them one here.
+            // In a register of its own: counted at base plus index, some cores take seven cycles for what
+            // takes them one here.
             let word = std::hint::black_box(word.as_ptr());
             for _ in 0..ops {
-                // SAFETY: the word is borrowed from the page, and this thread is the only one that uses it in a round.
+                // SAFETY: the word is borrowed from the page, and this thread is the only one that uses it in
+                // a round.
                 unsafe { word.write_volatile(word.read_volatile().wrapping_add(1)) };
             }
         }

@@ -1,4 +1,5 @@
-//! `memory.load.dependent`: what one load costs when the next one needs its answer, over the size of what is walked.
+//! `memory.load.dependent`: what one load costs when the next one needs its answer, over the size of what is
+//! walked.
 //!
 //! ```text
 //! curve      page-local over 4 KiB pages, two sizes an octave        ─┐
@@ -29,8 +30,9 @@ pub struct LoadDependent;
 const SMALLEST: u64 = 1 << 10;
 /// Two working sets of 4 MiB: less would not leave the private caches.
 const LEAST_MEMORY: u64 = 8 << 20;
-/// Largest working set of the thorough profile: beyond it nothing new is met, and 10 GB are poked at by `memory.poke`. The others end with the one that
-/// stands for memory: populating and building more takes seconds.
+/// Largest working set of the thorough profile: beyond it nothing new is met, and 10 GB are poked at by
+/// `memory.poke`. The others end with the one that stands for memory: populating and building more takes
+/// seconds.
 const LARGEST: u64 = 1 << 30;
 /// The coarse ladder of each round begins here.
 const HEADLINE_FROM: u64 = 4 << 10;
@@ -42,22 +44,25 @@ const FINE_HEADLINE: std::ops::RangeInclusive<u64> = 24 << 10..=24 << 20;
 const FINE_UP_TO: u64 = 64 << 20;
 /// Sizes an octave near knees.
 const PER_OCTAVE: u32 = 8;
-/// Lines that page-local order mixes: those of 64 pages, as many translations as the smallest first-level TLB holds.
+/// Lines that page-local order mixes: those of 64 pages, as many translations as the smallest first-level TLB
+/// holds.
 const LOCAL_LINES: u64 = 64 * PAGE_BYTES / LINE_BYTES;
 /// Pointers that fit a line: as many chains can live in the same lines side by side.
 const SLOTS: usize = (LINE_BYTES / 8) as usize;
-/// Chains from here on keep a slot of their own for the whole session; smaller ones are built anew at each visit.
+/// Chains from here on keep a slot of their own for the whole session; smaller ones are built anew at each
+/// visit.
 const KEPT_FROM: u64 = 64 << 20;
 /// A random walk that costs more than this a load is answered by memory, not by a cache, ns.
 const BEYOND_CACHES_NS: f64 = 50.0;
 /// Loads of the walks that look for the end of the caches.
 const TRIAL_LOADS: u64 = 4_000;
 const TRIALS: u32 = 3;
-/// Estimates before the first visit tells: a load while the core's frequency settles, s; and where each node lies on a page of its own.
+/// Estimates before the first visit tells: a load while the core's frequency settles, s; and where each node
+/// lies on a page of its own.
 const PRIVATE_S: f64 = 4e-9;
 const SPREAD_S: f64 = 15e-9;
-/// Loads from the second level that let the core's frequency come to what such a walk sustains: 3 ms. (A walk through the
-/// first level is settled by the harness; one through RAM settles while its lines are touched.)
+/// Loads from the second level that let the core's frequency come to what such a walk sustains: 3 ms. (A walk
+/// through the first level is settled by the harness; one through RAM settles while its lines are touched.)
 const SETTLING_LOADS: u64 = 700_000;
 /// One core's share of a last-level cache: for estimates only.
 const CACHED: u64 = 8 << 20;
@@ -115,23 +120,35 @@ impl Probe for LoadDependent {
         tier: Tier::Memory,
         title: "latency of a dependent load",
         question: "How long does one access to memory take, when the next one has to wait for it?",
-        method: "A chain of pointers, one on each 64-byte line of the working set, is followed by a loop of dependent loads \
-written in assembly, so no load can begin before the one before it has ended and the compiler can neither remove nor widen one.
+        method: "A chain of pointers, one on each 64-byte line of the working set, is followed by a loop of \
+            dependent loads \
+written in assembly, so no load can begin before the one before it has ended and the compiler can neither \
+remove nor widen one.
 
-The order is a single cycle by construction: a keyed bijection of the lines, which no stride prefetcher can follow. \
-In memory every pointer is checked (each line is pointed to once), and every block must end at the line where its length puts it.
+The order is a single cycle by construction: a keyed bijection of the lines, which no stride prefetcher can \
+follow. \
+In memory every pointer is checked (each line is pointed to once), and every block must end at the line \
+where its length puts it.
 
-Page-local order visits all lines of 64 pages in random order, then those of the next 64 pages: translations stay in the first-level TLB, and no \
-page is visited line after line, which would let the prefetcher halve the figure. Even so, adjacent-line prefetching hides part of RAM's latency in this order, and switches itself on and off every millisecond or two: samples there are windows of 16,384 loads, four times the 64 pages, so each one covers all of that. Random order mixes the whole working set, so each \
-access beyond the TLB's reach pays for a translation too. The two, and paired chains of equal length (packed on consecutive lines; spread, one line a page), \
+Page-local order visits all lines of 64 pages in random order, then those of the next 64 pages: \
+translations stay in the first-level TLB, and no \
+page is visited line after line, which would let the prefetcher halve the figure. Even so, adjacent-line \
+prefetching hides part of RAM's latency in this order, and switches itself on and off every millisecond or \
+two: samples there are windows of 16,384 loads, four times the 64 pages, so each one covers all of that. \
+Random order mixes the whole working set, so each \
+access beyond the TLB's reach pays for a translation too. The two, and paired chains of equal length \
+(packed on consecutive lines; spread, one line a page), \
 separate the cost of caches from that of translation.
 
-Before each block the lines are touched in the order of the walk, so the caches hold what an endless walk would have left there. A value is the mean of a \
-window of loads about 20 µs long: its quantiles are quantiles of window means, never of single loads. The clock's own cost is a thousandth of a window and is not subtracted.",
+Before each block the lines are touched in the order of the walk, so the caches hold what an endless walk \
+would have left there. A value is the mean of a \
+window of loads about 20 µs long: its quantiles are quantiles of window means, never of single loads. The \
+clock's own cost is a thousandth of a window and is not subtracted.",
         method_version: 1,
         convention: "one 8-byte load a line; a line of 64 bytes is moved",
         needs: &["8 MiB of memory"],
-        touches: &["memory: two arenas of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
+        touches: &["memory: two arenas of 256 MiB (up to 1 GiB beside large caches and in the thorough \
+            profile), at most a quarter of what may be used"],
         ..USUAL
     };
 
@@ -219,8 +236,8 @@ fn octaves(from: u64, to: u64) -> Vec<u64> {
     std::iter::successors(Some(from), |size| Some(size * 2)).take_while(|size| *size <= to).collect()
 }
 
-/// Two sizes an octave, one beyond [`FINE_UP_TO`]; the quick profile leaves out what lies inside the smallest first-level
-/// cache and takes one an octave from 16 MiB on.
+/// Two sizes an octave, one beyond [`FINE_UP_TO`]; the quick profile leaves out what lies inside the smallest
+/// first-level cache and takes one an octave from 16 MiB on.
 fn sizes(largest: u64, quick: bool) -> Vec<u64> {
     let (fine_from, fine_up_to) = if quick { (16 << 10, 16 << 20) } else { (0, FINE_UP_TO) };
     octaves(SMALLEST, largest)
@@ -233,8 +250,9 @@ fn sizes(largest: u64, quick: bool) -> Vec<u64> {
         .collect()
 }
 
-/// Node counts of the paired chains: two an octave, so that 64, 96, 1,536 and 2,048 (common TLB sizes) are met; quick: one.
-/// No TLB reaches beyond 16,384 pages; what lies behind is the page tables falling out of the caches.
+/// Node counts of the paired chains: two an octave, so that 64, 96, 1,536 and 2,048 (common TLB sizes) are
+/// met; quick: one. No TLB reaches beyond 16,384 pages; what lies behind is the page tables falling out of
+/// the caches.
 fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
     let quick = profile == Profile::Quick;
     let wanted = match profile {
@@ -248,7 +266,8 @@ fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
         .collect()
 }
 
-/// A coarse ladder up to memory, and memory with translation missed; in the standard and thorough profile two sizes an octave where caches end.
+/// A coarse ladder up to memory, and memory with translation missed; in the standard and thorough profile two
+/// sizes an octave where caches end.
 fn is_headline(point: &Walk, env: &Env) -> bool {
     let bytes = point.working_set_bytes;
     let ram = levels::ram_bytes(env).min(largest(env));
@@ -275,8 +294,8 @@ fn group(point: &Walk, headline: bool) -> u16 {
     }
 }
 
-/// What stays near the core is measured before and apart from what does not: walks that wait let the core's frequency drop (4.1
-/// to 3.6 GHz on one machine), and it takes longer than a block to come back.
+/// What stays near the core is measured before and apart from what does not: walks that wait let the core's
+/// frequency drop (4.1 to 3.6 GHz on one machine), and it takes longer than a block to come back.
 fn planned(point: Walk, class: u8, env: &Env) -> Planned<Walk> {
     let nodes = point.lines();
     let [build_s, touch_s, load_s] = node_s(nodes * LINE_BYTES);
@@ -305,21 +324,22 @@ fn planned(point: Walk, class: u8, env: &Env) -> Planned<Walk> {
     }
 }
 
-/// What a node of a chain of this size takes before the first visit tells, seconds: building it, touching it, and following it beyond the
-/// private caches.
+/// What a node of a chain of this size takes before the first visit tells, seconds: building it, touching it,
+/// and following it beyond the private caches.
 fn node_s(bytes: u64) -> [f64; 3] {
     if bytes > CACHED { [40e-9, 60e-9, 110e-9] } else { [10e-9, 10e-9, 15e-9] }
 }
 
-/// Lines that a walk must have touched for the caches to be in the state of an endless walk, if they are as large as the
-/// CPU says.
+/// Lines that a walk must have touched for the caches to be in the state of an endless walk, if they are as
+/// large as the CPU says.
 fn reported_lines(env: &Env) -> u64 {
     let last = env.machine.caches.iter().map(|cache| cache.size_bytes).max().unwrap_or(LAST_CACHE_UNKNOWN);
     (last + last / 4) / LINE_BYTES
 }
 
-/// The same, looked for: the smallest working set (from 16 MiB, doubling) whose random walk is answered by memory, twice. A guest
-/// is told of hundreds of MiB that it shares, and touching them all before each block would cost more than the block.
+/// The same, looked for: the smallest working set (from 16 MiB, doubling) whose random walk is answered by
+/// memory, twice. A guest is told of hundreds of MiB that it shares, and touching them all before each block
+/// would cost more than the block.
 fn effective_lines(env: &Env, arena: &Arena) -> u64 {
     let reported = reported_lines(env);
     for size in octaves(16 << 20, arena.bytes() / 2) {
@@ -351,8 +371,8 @@ struct Place {
     offset: u64,
 }
 
-/// Gives the largest chains places of their own in an arena: side by side in the words of the same lines, and behind one another.
-/// The last slot stays free for all the others.
+/// Gives the largest chains places of their own in an arena: side by side in the words of the same lines, and
+/// behind one another. The last slot stays free for all the others.
 fn places(points: impl Iterator<Item = Walk>, arena_bytes: u64) -> HashMap<Walk, Place> {
     let mut kept: Vec<Walk> = points.filter(|point| point.keeps_slot()).collect();
     kept.sort_by_key(|point| std::cmp::Reverse(point.lines()));
@@ -369,9 +389,10 @@ fn places(points: impl Iterator<Item = Walk>, arena_bytes: u64) -> HashMap<Walk,
     places
 }
 
-/// Loads a window and windows a block for page-local walks that leave the private caches. In each page-local window the first loads miss
-/// and the last ones find what adjacent-line prefetching brought in, and the prefetcher switches itself off and on
-/// every few windows (both seen as a sawtooth of 150 to 15 ns): a sample must cover whole windows, and several of them.
+/// Loads a window and windows a block for page-local walks that leave the private caches. In each page-local
+/// window the first loads miss and the last ones find what adjacent-line prefetching brought in, and the
+/// prefetcher switches itself off and on every few windows (both seen as a sawtooth of 150 to 15 ns): a
+/// sample must cover whole windows, and several of them.
 fn whole_periods(point: &Walk, private_bytes: u64, profile: Profile) -> Option<(u64, u32)> {
     let windows = if profile == Profile::Thorough { 16 } else { 8 };
     let local = point.order == Order::PageLocal && point.lines() > LOCAL_LINES;
@@ -499,7 +520,8 @@ impl<'env> Walking<'env> {
         Ok(())
     }
 
-    /// The page size is the point: the figure of other pages under its name would be a wrong one, so its check is one like the others.
+    /// The page size is the point: the figure of other pages under its name would be a wrong one, so its
+    /// check is one like the others.
     fn checks(&self, point: &Walk, walks: Option<&Check>) -> Vec<Check> {
         let pages = self.arenas.get(&point.pages).map(|field| &field.pages_check);
         [self.permutations.get(point), walks, pages].into_iter().flatten().cloned().collect()
@@ -524,8 +546,8 @@ impl Field {
             Order::PageLocal => Cycle::windowed(point.lines(), LOCAL_LINES, seed),
             _ => Cycle::random(point.lines(), seed),
         };
-        // SAFETY: `offset + span` is at most the arena's size; the slot's words of these lines belong to this chain alone;
-        // the chain is dropped with the field, before the arena.
+        // SAFETY: `offset + span` is at most the arena's size; the slot's words of these lines belong to this
+        // chain alone; the chain is dropped with the field, before the arena.
         let chain = unsafe { Chain::build(base, point.layout(), cycle) };
         self.chains.insert(point, chain);
         Ok(())

@@ -29,14 +29,16 @@ const LEAST_LOAD_BYTES: u64 = 2 << 20;
 const LEAST_MEMORY: u64 = 32 << 20;
 /// More do not saturate the memory of one node any further, and each takes memory and time to set up.
 const MOST_LOADERS: usize = 64;
-/// Nodes that page-local order mixes: those of 512 pages, which every second-level TLB since 2011 holds. Among 64 pages, as in
-/// `memory.load.dependent`, prefetchers remember each page until its next visit, and answer a third to a half of the loads for half a
-/// millisecond at a time (70 to 160 ns by turns, on every distance of nodes); that would hide what the load does. Among 512 it was steady.
+/// Nodes that page-local order mixes: those of 512 pages, which every second-level TLB since 2011 holds.
+/// Among 64 pages, as in `memory.load.dependent`, prefetchers remember each page until its next visit, and
+/// answer a third to a half of the loads for half a millisecond at a time (70 to 160 ns by turns, on every
+/// distance of nodes); that would hide what the load does. Among 512 it was steady.
 const LOCAL_NODES: u64 = 512 * PAGE_BYTES / SPARSE_BYTES;
 /// Loads a window: 0.15 ms when idle.
 const WINDOW_LOADS: u64 = 1 << 10;
 const WINDOWS: u32 = 32;
-/// The chain is followed untimed for so long after the load began: frequencies and queues settle (2 to 4 ms seen).
+/// The chain is followed untimed for so long after the load began: frequencies and queues settle (2 to 4 ms
+/// seen).
 const SETTLING_NS: f64 = 3e6;
 /// Loaded latency for the estimate only, seconds.
 const LOAD_S: f64 = 150e-9;
@@ -90,27 +92,51 @@ impl Probe for Loaded {
         tier: Tier::Memory,
         title: "latency under load",
         question: "How much longer does an access to memory take while other cores use the memory too?",
-        method: "One core follows a chain of pointers while every other allowed CPU of its NUMA node moves data: the chain has a node on every fourth line and goes through those of 512 pages (4 KiB each) in random order, then through those of the next 512, so translations stay in the second-level TLB and cost next to nothing. \
-Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of the loads, half a millisecond on and half a millisecond off; that would hide the effect of the load. The idle latency here is therefore RAM's alone, above the page-local figure there. \
-The other threads are pinned, one a CPU, and each passes over memory of its own, larger than its share of the last-level cache, with the loops of memory.bandwidth at the CPU's full width. \
-They work in steps of 4 KiB and wait between two steps for a number of delay steps (a chain of multiplications in registers, about a nanosecond each), so the load ranges from none to the most that these cores can request, without long bursts.
+        method: "One core follows a chain of pointers while every other allowed CPU of its NUMA node moves \
+            data: the chain has a node on every fourth line and goes through those of 512 pages (4 KiB \
+            each) in random order, then through those of the next 512, so translations stay in the \
+            second-level TLB and cost next to nothing. \
+Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of \
+the loads, half a millisecond on and half a millisecond off; that would hide the effect of the load. The \
+idle latency here is therefore RAM's alone, above the page-local figure there. \
+The other threads are pinned, one a CPU, and each passes over memory of its own, larger than its share of \
+the last-level cache, with the loops of memory.bandwidth at the CPU's full width. \
+They work in steps of 4 KiB and wait between two steps for a number of delay steps (a chain of \
+multiplications in registers, about a nanosecond each), so the load ranges from none to the most that these \
+cores can request, without long bursts.
 
-A mix is a fixed pattern of reading and writing steps. A line that is written with ordinary stores is read first and written back later, so writing alone is traffic of 50 % reads, two reading steps and one writing step are 75 %. \
-CPUs that notice full lines being overwritten may skip the read; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
+A mix is a fixed pattern of reading and writing steps. A line that is written with ordinary stores is read \
+first and written back later, so writing alone is traffic of 50 % reads, two reading steps and one writing \
+step are 75 %. \
+CPUs that notice full lines being overwritten may skip the read; the share of reads is then smaller than \
+its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
 
-New threads are started for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they end. \
-So the load is counted during the same time as the latency. A thread that waited for its CPU for more than a tenth of its time, or made no step, marks the block as disturbed; it is repeated. The idle point, without any load thread, is taken between the others like any point, and shows whether the machine drifted. \
-A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows how steady the latency is under load, not the slowest single load.
+New threads are started for each block and settle for three milliseconds while the chain is followed \
+untimed; then their counters and the time are read, the chain is timed, counters and time are read again, \
+and they end. \
+So the load is counted during the same time as the latency. A thread that waited for its CPU for more than \
+a tenth of its time, or made no step, marks the block as disturbed; it is repeated. The idle point, without \
+any load thread, is taken between the others like any point, and shows whether the machine drifted. \
+A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows \
+how steady the latency is under load, not the slowest single load.
 
-The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; 1.5 times is far beyond the variation of repeated idle points. \
-A curve that does not reach it has no knee: these cores cannot saturate this memory. Where the idle point or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
+The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, \
+interpolated between the two points around it. Below it an access waits mostly for the memory itself, above \
+it mostly for others; 1.5 times is far beyond the variation of repeated idle points. \
+A curve that does not reach it has no knee: these cores cannot saturate this memory. Where the idle point \
+or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
 
-Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading step's checksum is compared with that of the known contents; before each block the words that will be written next are overwritten with wrong values, and must be right afterwards; and the steps that were counted must be those that the position in memory shows.",
+Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each \
+reading step's checksum is compared with that of the known contents; before each block the words that will \
+be written next are overwritten with wrong values, and must be right afterwards; and the steps that were \
+counted must be those that the position in memory shows.",
         method_version: 1,
-        convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other threads: 64 bytes a line read, 128 a line written (read before, written back)",
+        convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other \
+            threads: 64 bytes a line read, 128 a line written (read before, written back)",
         needs: &["two CPUs", "64 MiB of memory"],
         touches: &[
-            "memory: up to 256 MiB, and up to 384 MiB for each other CPU, at most a quarter of what may be used",
+            "memory: up to 256 MiB, and up to 384 MiB for each other CPU, at most a quarter of what may be \
+                used",
             "memory bandwidth of all allowed CPUs together",
         ],
         saturates: true,
@@ -121,7 +147,8 @@ Proof: every pointer is checked once, and each block must end at the line where 
         let loaders = load_cpus(env).len();
         if loaders == 0 {
             return Plan::no(
-                "needs two CPUs of one NUMA node: one to measure on and one to load the memory; only one may be used here",
+                "needs two CPUs of one NUMA node: one to measure on and one to load the memory; only one \
+                    may be used here",
             );
         }
         let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
@@ -136,7 +163,8 @@ Proof: every pointer is checked once, and each block must end at the line where 
             .cpus(u32::try_from(loaders + 1).unwrap_or(u32::MAX));
         if sizes.load < wanted {
             return plan.degraded(format!(
-                "each load thread has {} instead of {} (a quarter of the memory that may be used): part of the load may stay in the last-level cache",
+                "each load thread has {} instead of {} (a quarter of the memory that may be used): part of \
+                    the load may stay in the last-level cache",
                 binary_size(sizes.load),
                 binary_size(wanted)
             ));
@@ -197,8 +225,8 @@ fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Place>> {
     points
 }
 
-/// CPUs for load threads: of the home CPU's node, because memory lies near the thread that touches it first; no more than the quota
-/// lets run at once.
+/// CPUs for load threads: of the home CPU's node, because memory lies near the thread that touches it first;
+/// no more than the quota lets run at once.
 fn load_cpus(env: &Env) -> Vec<u32> {
     let node = env
         .machine
@@ -402,7 +430,8 @@ impl Evidence {
                 name: "every load thread worked".to_owned(),
                 ok: blocks > 0 && load.idle_threads == 0,
                 detail: format!(
-                    "{} threads made no step; in {} of {blocks} blocks all of them kept their CPU, the others are marked as disturbed",
+                    "{} threads made no step; in {} of {blocks} blocks all of them kept their CPU, the \
+                        others are marked as disturbed",
                     load.idle_threads,
                     self.whole()
                 ),

@@ -14,8 +14,8 @@ pub mod stride;
 use latlab_harness::Proof;
 use latlab_record::Check;
 
-/// With the check of the pages that were asked for, or a flag where other ones were there: the figure is true of what was read, and only the label
-/// would be wrong, but a check that fails would refuse it.
+/// With the check of the pages that were asked for, or a flag where other ones were there: the figure is true
+/// of what was read, and only the label would be wrong, but a check that fails would refuse it.
 fn with_pages<D>(mut proof: Proof<D>, pages: &Check) -> Proof<D> {
     if pages.ok {
         proof.checks.push(pages.clone());

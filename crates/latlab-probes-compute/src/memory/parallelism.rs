@@ -11,8 +11,9 @@ use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, link};
 /// The probe.
 pub struct Parallelism;
 
-/// Largest number of chains: more than the misses that one core's first-level cache tracks (10 to 32 on CPUs of 2010 to 2024; prefetch
-/// and second-level queues end at 48), as far as a loop can still be told from its bookkeeping.
+/// Largest number of chains: more than the misses that one core's first-level cache tracks (10 to 32 on CPUs
+/// of 2010 to 2024; prefetch and second-level queues end at 48), as far as a loop can still be told from its
+/// bookkeeping.
 const MOST: usize = 32;
 /// Working set in memory, by profile: beyond what one core's share of any last-level cache holds.
 const LARGEST: [u64; 3] = [128 << 20, 256 << 20, 1 << 30];
@@ -24,11 +25,11 @@ const WINDOWS: u32 = 16;
 const SETTLING_NS: f64 = 3e6;
 /// Accesses between two clock reads while settling.
 const SETTLING_OPS: u64 = 1 << 12;
-/// Touched before the first visit to a set, at most: more is not left by a walk in the share of the last-level cache that one core has, and
-/// what building the ring left there must go.
+/// Touched before the first visit to a set, at most: more is not left by a walk in the share of the
+/// last-level cache that one core has, and what building the ring left there must go.
 const WARM_FIRST_BYTES: u64 = 32 << 20;
-/// Touched before later visits to a set that no cache holds: private caches hold no more, and in the shared one there is nothing of what
-/// comes next.
+/// Touched before later visits to a set that no cache holds: private caches hold no more, and in the shared
+/// one there is nothing of what comes next.
 const WARM_BYTES: u64 = 4 << 20;
 /// Estimate before the first visit tells: touching one line in memory, seconds.
 const TOUCH_S: f64 = 40e-9;
@@ -89,26 +90,39 @@ impl Probe for Parallelism {
         tier: Tier::Memory,
         title: "misses that overlap",
         question: "How many concurrent memory accesses can one core have, and what does each cost then?",
-        method: "Up to 32 chains of pointers are followed side by side by one core: each round takes one step in every chain. Within a chain a load waits for the one before it; \
-between chains nothing waits, so the time for an access falls with the number of chains until the core, its queues of outstanding misses or the memory cannot hold more. \
+        method: "Up to 32 chains of pointers are followed side by side by one core: each round takes one \
+            step in every chain. Within a chain a load waits for the one before it; \
+between chains nothing waits, so the time for an access falls with the number of chains until the core, its \
+queues of outstanding misses or the memory cannot hold more. \
 One chain's time over the best time is the number of misses that overlap.
 
-All lines of the working set lie on one ring in random order (a keyed bijection, no shuffle). For N chains the ring is cut into N arcs of equal length, each closed to a cycle of its own, \
-so any number of chains together covers the same lines in the same order, and only the number of concurrent requests differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
+All lines of the working set lie on one ring in random order (a keyed bijection, no shuffle). For N chains \
+the ring is cut into N arcs of equal length, each closed to a cycle of its own, \
+so any number of chains together covers the same lines in the same order, and only the number of concurrent \
+requests differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
 
-The loop for each number of chains is compiled for that number; the pointers are in registers as far as the CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the first-level cache: \
-that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but it bounds the second-level cache's figure from 16 chains on.
+The loop for each number of chains is compiled for that number; the pointers are in registers as far as the \
+CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the \
+first-level cache: \
+that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but \
+it bounds the second-level cache's figure from 16 chains on.
 
-A value is the mean of a window of about 60 µs over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have visited last are touched \
-(the whole set where a cache is to hold it), and every point of a set continues where the last one ended, so that no point finds what another one has just loaded. \
-In the caches the chains are first followed for three milliseconds, in which the core's frequency settles at what such work sustains.
+A value is the mean of a window of about 60 µs over all accesses of all chains: filling and draining the \
+queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would \
+have visited last are touched \
+(the whole set where a cache is to hold it), and every point of a set continues where the last one ended, \
+so that no point finds what another one has just loaded. \
+In the caches the chains are first followed for three milliseconds, in which the core's frequency settles \
+at what such work sustains.
 
-Proof: in memory every line must be pointed to once, and after every block each chain must be at the line where the number of its steps puts it. \
+Proof: in memory every line must be pointed to once, and after every block each chain must be at the line \
+where the number of its steps puts it. \
 Best is the lowest time; best_chains is the smallest number of chains within 5 % of it.",
         method_version: 1,
         convention: "one 8-byte load a line, all chains together; a line of 64 bytes is moved",
         needs: &["8 MiB of memory"],
-        touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a quarter of what may be used"],
+        touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a \
+            quarter of what may be used"],
         ..USUAL
     };
 
@@ -122,7 +136,8 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
         let plan = Plan::of(points(env)).memory(largest * if quick { 1 } else { 2 });
         if largest < wanted {
             return plan.degraded(format!(
-                "the working set is {} instead of {}, which a last-level cache may hold: a quarter of the memory that may be used",
+                "the working set is {} instead of {}, which a last-level cache may hold: a quarter of the \
+                    memory that may be used",
                 binary_size(largest),
                 binary_size(wanted)
             ));
@@ -168,7 +183,8 @@ fn points(env: &Env) -> Vec<Planned<Place>> {
     points
 }
 
-/// For each working set and page size: alone, at best, and how many that overlaps. Only where one chain alone was measured.
+/// For each working set and page size: alone, at best, and how many that overlaps. Only where one chain alone
+/// was measured.
 fn sets(figures: &[Figure<Parallelism>]) -> Vec<Set> {
     let key = |figure: &Figure<Parallelism>| (figure.point.working_set_bytes, figure.point.pages);
     let keys: BTreeSet<(u64, Pages)> = figures.iter().map(key).collect();
@@ -207,7 +223,8 @@ fn largest(env: &Env) -> u64 {
     LARGEST[nth].min(levels::power_of_two(env.memory_bytes / arenas))
 }
 
-/// Working sets that the second level surely holds, and that it surely does not hold while the third does; where there is one.
+/// Working sets that the second level surely holds, and that it surely does not hold while the third does;
+/// where there is one.
 fn cached(env: &Env) -> [Option<u64>; 2] {
     let (second, largest) = (levels::second(&env.machine), largest(env));
     let inside = levels::power_of_two(second / 2).max(1);
@@ -241,7 +258,8 @@ fn planned(point: Place, priority: u8, env: &Env) -> Planned<Place> {
 /// Safety: each of them must stand on a node of a cycle in which each address holds the next one.
 type Walk = unsafe fn(&mut [*const u8; MOST], u64);
 
-/// One loop for each number of chains; the array is a bundle of registers to the compiler, because every index is a constant.
+/// One loop for each number of chains; the array is a bundle of registers to the compiler, because every
+/// index is a constant.
 ///
 /// Safety: as [`Walk`].
 unsafe fn walk<const N: usize>(at: &mut [*const u8; MOST], steps: u64) {
@@ -249,7 +267,8 @@ unsafe fn walk<const N: usize>(at: &mut [*const u8; MOST], steps: u64) {
     own.copy_from_slice(&at[..N]);
     for _ in 0..steps {
         for node in &mut own {
-            // SAFETY: the caller promises that every address in the cycle is readable. Volatile: each load stays, and in this order.
+            // SAFETY: the caller promises that every address in the cycle is readable. Volatile: each load
+            // stays, and in this order.
             *node = unsafe { link(*node).read_volatile() };
         }
     }
@@ -282,8 +301,8 @@ struct Ring {
 
 impl Ring {
     /// # Safety
-    /// From `base` on, a line for each place of the cycle must be ours, aligned to a line, and outlive the ring; the words that it uses
-    /// belong to no other.
+    /// From `base` on, a line for each place of the cycle must be ours, aligned to a line, and outlive the
+    /// ring; the words that it uses belong to no other.
     unsafe fn build(base: *mut u8, cycle: Cycle) -> Self {
         // SAFETY: as the caller promises.
         let whole = unsafe { Chain::build(base, Layout::Lines, cycle) };
@@ -304,7 +323,8 @@ impl Ring {
 
     fn point(&mut self, from_step: u64, to_step: u64) {
         let to = self.address(to_step % self.cycle.places()).cast_const();
-        // SAFETY: places are below the cycle's length, so the line lies in the span that `build` was promised.
+        // SAFETY: places are below the cycle's length, so the line lies in the span that `build` was
+        // promised.
         unsafe { link(self.address(from_step)).cast_mut().write(to) };
     }
 
@@ -392,7 +412,8 @@ impl Lanes {
 }
 
 impl Batch for Lanes {
-    /// One operation is one access: the first chains take one step more when the number of chains does not divide it.
+    /// One operation is one access: the first chains take one step more when the number of chains does not
+    /// divide it.
     fn run(&mut self, ops: u64) -> u64 {
         let chains = self.arcs.len() as u64;
         let (steps, rest) = (ops / chains, ops % chains);
@@ -443,7 +464,8 @@ impl Overlapping<'_> {
                 return Err(ProbeError::Other(format!("{bytes} bytes do not fit the arena")));
             }
             let cycle = Cycle::random(bytes / LINE_BYTES, env.seed(bytes));
-            // SAFETY: the arena has the bytes, the word of the lines is no other ring's, and rings are dropped with the field.
+            // SAFETY: the arena has the bytes, the word of the lines is no other ring's, and rings are
+            // dropped with the field.
             Ok(unsafe { Ring::build(arena.base().wrapping_add(slot), cycle) })
         })
     }

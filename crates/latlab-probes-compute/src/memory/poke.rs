@@ -1,4 +1,5 @@
-//! `memory.poke`: the course notebook's experiment, done right: random single accesses to arrays of growing size.
+//! `memory.poke`: the course notebook's experiment, done right: random single accesses to arrays of growing
+//! size.
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -48,21 +49,28 @@ impl Probe for Poke {
         id: "memory.poke",
         tier: Tier::Memory,
         title: "single random accesses, one by one",
-        question: "How long does a single access to a random place take, and how long does the slowest of 100,000 take?",
-        method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at least six blocks, each access timed alone between fenced time stamps. \
-The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that still happen are counted. \
+        question: "How long does a single access to a random place take, and how long does the slowest of \
+            100,000 take?",
+        method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at \
+            least six blocks, each access timed alone between fenced time stamps. \
+The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its \
+own making; faults and switches that still happen are counted. \
 Every access slower than a microsecond keeps its time stamp, so that it can be explained.
 
-An array of zero bytes is the empty poke: everything but the access. It is timer overhead and is shown beside the others, never subtracted from \
+An array of zero bytes is the empty poke: everything but the access. It is timer overhead and is shown \
+beside the others, never subtracted from \
 their quantiles: near the clock's step that would invent precision. Subtracting its mean from a mean is right.
 
-Where one access is shorter than the timer overhead (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
-so that they cannot overlap: the mean is fine there, but the tail is lost. The point names the method (timing: each or batch). \
+Where one access is shorter than the timer overhead (first- and second-level caches), the same pokes are \
+also timed in batches, each place depending on the byte read before it, \
+so that they cannot overlap: the mean is fine there, but the tail is lost. The point names the method \
+(timing: each or batch). \
 For the program, a write ends when it is in the store buffer; the time to drain the buffer is not included.",
         method_version: 1,
         convention: "one byte at a random place",
         needs: &["1 MB of memory"],
-        touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
+        touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of \
+            what may be used"],
         operations: Operations::UserSpace,
         ..USUAL
     };
@@ -112,7 +120,8 @@ fn planned(env: &Env, point: Array) -> Planned<Array> {
     }
 }
 
-/// Small arrays are in each round. Reading and writing the large ones takes an arena; of 10 GB it takes most of a round.
+/// Small arrays are in each round. Reading and writing the large ones takes an arena; of 10 GB it takes most
+/// of a round.
 fn rank(point: Array, env: &Env) -> Rank {
     let bytes = point.working_set_bytes;
     if bytes > SIZES[3] {
@@ -184,8 +193,8 @@ impl Places {
     }
 
     /// A linear congruential step whose high bits choose the place, moved on by the byte that was read
-    /// before: in a batch the next access waits for that byte, but not the drawing, which would cost more than a first-level
-    /// cache. All bytes are zero, so the place is the one that was drawn.
+    /// before: in a batch the next access waits for that byte, but not the drawing, which would cost more
+    /// than a first-level cache. All bytes are zero, so the place is the one that was drawn.
     #[expect(clippy::inline_always, reason = "a call for each place would be timed in batches")]
     #[inline(always)]
     fn draw(&mut self, read: u64) -> *mut u8 {
@@ -275,7 +284,8 @@ where
         let mut all = 0;
         for _ in 0..ops {
             let place = self.0.draw(read);
-            // SAFETY: a place lies inside the arena, and one byte's value beyond it at most: so much larger is the arena.
+            // SAFETY: a place lies inside the arena, and one byte's value beyond it at most: so much larger
+            // is the arena.
             read = unsafe { A::at(place, nothing) };
             all |= read;
         }

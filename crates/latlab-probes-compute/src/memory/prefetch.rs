@@ -1,4 +1,5 @@
-//! `memory.prefetch`: what the CPU's prefetchers hide by stride, and what a program's own prefetch instructions gain.
+//! `memory.prefetch`: what the CPU's prefetchers hide by stride, and what a program's own prefetch
+//! instructions gain.
 
 #![expect(
     clippy::cast_ptr_alignment,
@@ -166,28 +167,49 @@ impl Probe for Prefetch {
         id: "memory.prefetch",
         tier: Tier::Memory,
         title: "prefetching by the CPU and by the program",
-        question: "How much of memory's latency does prefetching hide, and how far ahead should a program prefetch?",
-        method: "By the CPU: dependent loads, each waiting for the one before, whose addresses lie a fixed stride apart, against the same loads of the same lines in random order. \
-No load can begin early, so whatever the strided order saves was fetched before it was requested: hidden_share = 1 - strided / random. \
-Each line holds its own address; the next place is that address, once loaded, plus the stride (in assembly) or the distance to the next line of the random cycle, which is computed while the load is under way. So one array serves all orders, \
-and a load needs the result of the one before it, as with pointers. A pass with a large stride visits few lines; the next pass takes another line within the stride, in random order, until all were visited. \
-So no line is visited while a cache may still hold it, nor right after an adjacent line that may have been fetched with it.
+        question: "How much of memory's latency does prefetching hide, and how far ahead should a program \
+            prefetch?",
+        method: "By the CPU: dependent loads, each waiting for the one before, whose addresses lie a fixed \
+            stride apart, against the same loads of the same lines in random order. \
+No load can begin early, so whatever the strided order saves was fetched before it was requested: \
+hidden_share = 1 - strided / random. \
+Each line holds its own address; the next place is that address, once loaded, plus the stride (in assembly) \
+or the distance to the next line of the random cycle, which is computed while the load is under way. So one \
+array serves all orders, \
+and a load needs the result of the one before it, as with pointers. A pass with a large stride visits few \
+lines; the next pass takes another line within the stride, in random order, until all were visited. \
+So no line is visited while a cache may still hold it, nor right after an adjacent line that may have been \
+fetched with it.
 
-Huge pages are requested, because random order over small ones pays for a translation at each load and strided order hardly does, which is not prefetching. Where they were not obtained the record says so, and where a host maps a \
-guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, which are prefetched too. The second working set is in the third-level cache; its lines are touched before each block in the order of the walk. The large one is not \
+Huge pages are requested, because random order over small ones pays for a translation at each load and \
+strided order hardly does, which is not prefetching. Where they were not obtained the record says so, and \
+where a host maps a \
+guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, \
+which are prefetched too. The second working set is in the third-level cache; its lines are touched before \
+each block in the order of the walk. The large one is not \
 prepared: each order continues where it ended.
 
-By the program: a list whose nodes (one line each) lie in random order is walked, and a dozen instructions are spent on each node. A node also holds the addresses of the nodes 2, 4, 8, 16 and 32 ahead; one of those is prefetched \
-(prefetcht0, prfm pldl1keep) when the node is visited. Distance 0 has no prefetch; 1 prefetches what is about to be loaded. Jump pointers are in the nodes and not in an array beside the list, because a CPU that executes out of order would run ahead through an array while a load waits. \
-And an array is written from front to back, eight words of 8 bytes a line, with a prefetch for writing (prefetchw, prfm pstl1keep) some lines ahead of each line; there the CPU's own prefetchers work too, and little may be left to gain. The array has 4 KiB pages, as most programs do.
+By the program: a list whose nodes (one line each) lie in random order is walked, and a dozen instructions \
+are spent on each node. A node also holds the addresses of the nodes 2, 4, 8, 16 and 32 ahead; one of those \
+is prefetched \
+(prefetcht0, prfm pldl1keep) when the node is visited. Distance 0 has no prefetch; 1 prefetches what is \
+about to be loaded. Jump pointers are in the nodes and not in an array beside the list, because a CPU that \
+executes out of order would run ahead through an array while a load waits. \
+And an array is written from front to back, eight words of 8 bytes a line, with a prefetch for writing \
+(prefetchw, prfm pstl1keep) some lines ahead of each line; there the CPU's own prefetchers work too, and \
+little may be left to gain. The array has 4 KiB pages, as most programs do.
 
-Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are checked; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 µs. \
-Walks and writing continue where the last block ended, whatever its distance, so all of them visit the least recently used lines.",
+Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that \
+is computed again from the order; jump pointers are checked; every line that was written must hold what its \
+block wrote. A value is the mean of a window of about 20 µs. \
+Walks and writing continue where the last block ended, whatever its distance, so all of them visit the \
+least recently used lines.",
         method_version: 1,
         convention: "one dependent 8-byte load, one node, or one written line of 64 bytes",
         needs: &["4 MiB of memory"],
         touches: &[
-            "memory: up to 1.5 GiB (384 MiB in the standard, 96 MiB in the quick profile), at most a quarter of what may be used",
+            "memory: up to 1.5 GiB (384 MiB in the standard, 96 MiB in the quick profile), at most a \
+                quarter of what may be used",
         ],
         ..USUAL
     };
@@ -200,7 +222,8 @@ Walks and writing continue where the last block ended, whatever its distance, so
         let plan = Plan::of(points(env, sizes)).memory(sizes.chase + sizes.fill);
         if sizes.chase < LIKELY_RAM {
             return plan.degraded(format!(
-                "working sets end at {}, within the caches of many machines: a quarter of the memory that may be used is {}",
+                "working sets end at {}, within the caches of many machines: a quarter of the memory that \
+                    may be used is {}",
                 binary_size(sizes.chase),
                 binary_size(env.memory_bytes)
             ));
@@ -213,7 +236,8 @@ Walks and writing continue where the last block ended, whatever its distance, so
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        // The list lies in the lines of the larger chase, and the smaller one is far smaller than what is written.
+        // The list lies in the lines of the larger chase, and the smaller one is far smaller than what is
+        // written.
         let largest = figures.iter().map(|figure| figure.point.working_set_bytes).max()?;
         let chased = figures
             .iter()
@@ -284,7 +308,8 @@ fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Place>> {
 /// What fits here; powers of two.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
-    /// Of the chase and the list, which lie in the same lines: beyond the caches, as far as memory and time go.
+    /// Of the chase and the list, which lie in the same lines: beyond the caches, as far as memory and time
+    /// go.
     chase: u64,
     /// Of the array that is written.
     fill: u64,
@@ -369,8 +394,8 @@ impl Prefetching {
         let helpers = env.populating_cpus();
         let lines = Arena::new(sizes.chase, Pages::Huge, &helpers)?;
         let seed = env.seed(40);
-        // SAFETY: the arena has the size, begins on a page and is kept beside what points into it; the list takes other words of its
-        // lines than the chase.
+        // SAFETY: the arena has the size, begins on a page and is kept beside what points into it; the list
+        // takes other words of its lines than the chase.
         let list = unsafe {
             chase::lay(lines.base(), sizes.chase);
             list::List::build(lines.base(), Cycle::random(sizes.chase / LINE_BYTES, seed))

@@ -70,22 +70,33 @@ impl Probe for Stride {
         tier: Tier::Memory,
         title: "sequential, strided and random order",
         question: "What does it cost to access an array in another order than from front to back?",
-        method: "One 8-byte word an access is read and added up, over the same array in each order. No access waits for another, so the CPU overlaps as many as it can: \
-this is the cost of a loop over independent elements, several times below the latency that memory.load.dependent shows where the order is random.
+        method: "One 8-byte word an access is read and added up, over the same array in each order. No \
+            access waits for another, so the CPU overlaps as many as it can: \
+this is the cost of a loop over independent elements, several times below the latency that \
+memory.load.dependent shows where the order is random.
 
-Sequential order reads every word (8 bytes on). Strided order reads one word, advances by the stride to the end of the array, and returns for another line within the stride until every line was read once: \
-a matrix read by columns. The lines within a stride are taken in random order, because after their neighbours they would be found in a cache, fetched along with them. \
-Up to some stride the prefetchers follow; they stop at the page's end, and from 4 KiB on every access needs another translation too.
+Sequential order reads every word (8 bytes on). Strided order reads one word, advances by the stride to the \
+end of the array, and returns for another line within the stride until every line was read once: \
+a matrix read by columns. The lines within a stride are taken in random order, because after their \
+neighbours they would be found in a cache, fetched along with them. \
+Up to some stride the prefetchers follow; they stop at the page's end, and from 4 KiB on every access needs \
+another translation too.
 
-Random order takes one word of each line, every line once, in a full cycle of eight interleaved congruential generators whose bits are mixed: the addresses are computed, not loaded, so nothing but the accesses themselves uses memory, \
-and no prefetcher can follow. Computing an address takes about a nanosecond, which the accesses hide when they leave the caches; in the small array it is part of the figure, and is measured alone (address_ns).
+Random order takes one word of each line, every line once, in a full cycle of eight interleaved \
+congruential generators whose bits are mixed: the addresses are computed, not loaded, so nothing but the \
+accesses themselves uses memory, \
+and no prefetcher can follow. Computing an address takes about a nanosecond, which the accesses hide when \
+they leave the caches; in the small array it is part of the figure, and is measured alone (address_ns).
 
-Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of what each block read is compared with the one that the order and the known contents give. \
-A value is the mean of a window of about 20 µs. Before each block the small array is read once; the large one, which no cache holds, is not prepared, and each order continues where it ended.",
+Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of what each block read is \
+compared with the one that the order and the known contents give. \
+A value is the mean of a window of about 20 µs. Before each block the small array is read once; the large \
+one, which no cache holds, is not prepared, and each order continues where it ended.",
         method_version: 1,
         convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
         needs: &["1 MiB of memory"],
-        touches: &["memory: an array of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
+        touches: &["memory: an array of 256 MiB (up to 1 GiB beside large caches and in the thorough \
+            profile), at most a quarter of what may be used"],
         ..USUAL
     };
 
@@ -164,8 +175,8 @@ fn of_array(env: &Env, working_set_bytes: u64, first: u8) -> Vec<Planned<Visits>
     ends.into_iter().chain(between).map(planned).collect()
 }
 
-/// The small array (half of the second-level cache, so that it surely fits) and the large one; powers of two, as the
-/// random order needs.
+/// The small array (half of the second-level cache, so that it surely fits) and the large one; powers of two,
+/// as the random order needs.
 fn arrays(env: &Env) -> (u64, u64) {
     let most = if env.settings.profile == Profile::Thorough { LARGEST } else { levels::ram_bytes(env) };
     let large = levels::power_of_two(env.memory_bytes).min(most);
@@ -183,7 +194,8 @@ fn array(bytes: u64, helpers: &[u32]) -> Result<Arena> {
     Ok(arena)
 }
 
-/// What the word at an offset holds: an odd multiple, so any access that is left out, doubled or elsewhere changes a sum.
+/// What the word at an offset holds: an odd multiple, so any access that is left out, doubled or elsewhere
+/// changes a sum.
 #[inline(always)]
 fn value(offset: u64) -> u64 {
     (offset / WORD).wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1
@@ -223,7 +235,8 @@ fn generators(seed: u64) -> [u64; LANES] {
     generators
 }
 
-/// The line that a generator's state stands for: its high half is mixed into the low one, whose own cycle is short.
+/// The line that a generator's state stands for: its high half is mixed into the low one, whose own cycle is
+/// short.
 #[inline(always)]
 fn line_of(state: u64, mask: u64, half: u32) -> u64 {
     let line = state & mask;
@@ -309,8 +322,8 @@ fn ascending(first: u64, stride: u64, count: u64, visit: impl Fn(u64) -> u64) ->
     sums.iter().fold(0, |all, sum| all.wrapping_add(*sum))
 }
 
-/// Visits the lines of steps `step..step + count` of the cycle. Lane `n` of the generators is at the first step not yet
-/// made that is `n` modulo the number of lanes.
+/// Visits the lines of steps `step..step + count` of the cycle. Lane
+/// `n` of the generators is at the first step not yet made that is `n` modulo the number of lanes.
 #[inline(always)]
 fn in_random_order(
     lines: u64,
@@ -360,8 +373,8 @@ impl Walk {
         Some(Self { base: array.base(), bytes, compared: course.clone(), course, ops: 0, sum: 0 })
     }
 
-    /// Whether the sum of what was read since the last comparison is the one that the order and the contents give;
-    /// untimed, without memory.
+    /// Whether the sum of what was read since the last comparison is the one that the order and the contents
+    /// give; untimed, without memory.
     fn is_right(&mut self) -> bool {
         let expected = self.compared.advance(self.bytes, self.ops, value);
         let right = expected == self.sum && self.ops > 0;
@@ -373,8 +386,8 @@ impl Walk {
 impl Batch for Walk {
     fn run(&mut self, ops: u64) -> u64 {
         let base = self.base;
-        // SAFETY: a course stays below the array's size: rows end at it, lines are masked by their number, and both are
-        // multiples of 8.
+        // SAFETY: a course stays below the array's size: rows end at it, lines are masked by their number,
+        // and both are multiples of 8.
         let read = |offset| unsafe { base.wrapping_add(to_usize(offset)).cast::<u64>().read_volatile() };
         self.sum = self.sum.wrapping_add(self.course.advance(self.bytes, ops, read));
         self.ops += ops;

@@ -1,4 +1,5 @@
-//! `python.object`: what Python's own steps cost: attributes, calls, objects, dictionaries, lists, strings, arrays.
+//! `python.object`: what Python's own steps cost: attributes, calls, objects, dictionaries, lists, strings,
+//! arrays.
 
 use std::path::Path;
 
@@ -264,27 +265,43 @@ impl Probe for Object {
         tier: Tier::Python,
         title: "attributes, calls, objects, lists and arrays in Python",
         question: "What do Python's own steps cost here, before any data is moved?",
-        method: "Each program is Python code that runs in the interpreter that measures: the one that latlab was started with, bare (-I -S), its garbage collector on, as programs have it \
+        method: "Each program is Python code that runs in the interpreter that measures: the one that \
+            latlab was started with, bare (-I -S), its garbage collector on, as programs have it \
 (python -m timeit switches it off). A value is the mean of a window of about 100 µs.
 
-Each iteration of the loop has short operations sixteen times, on local variables; the loop itself is measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure it is. \
-Calls pass on what the call before returned; attributes and lookups lead to the next object of a ring, so each waits for the one before it (about a nanosecond more than an attribute \
+Each iteration of the loop has short operations sixteen times, on local variables; the loop itself is \
+measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure \
+it is. \
+Calls pass on what the call before returned; attributes and lookups lead to the next object of a ring, so \
+each waits for the one before it (about a nanosecond more than an attribute \
 of an object that is known), and no step can be left out without changing the result. \
-A function or method takes one argument and returns it. A small object is an instance of a class whose __init__ sets two attributes. \
-The dictionaries have strings as keys; insertion grows one from empty to 1,024, which includes its growing. Strings are hashed with a seed of the process, so dictionaries differ a little from run to run.
+A function or method takes one argument and returns it. A small object is an instance of a class whose \
+__init__ sets two attributes. \
+The dictionaries have strings as keys; insertion grows one from empty to 1,024, which includes its growing. \
+Strings are hashed with a seed of the process, so dictionaries differ a little from run to run.
 
-A list is one operation, whatever its length, and freeing the one that it replaces is part of it: a literal of constants (copied from a constant), a comprehension, one item multiplied, or appends in a loop. \
-From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and obtains it again, which depends on what was allocated before: figures of large objects then differ by a factor of three or more between runs, \
+A list is one operation, whatever its length, and freeing the one that it replaces is part of it: a literal \
+of constants (copied from a constant), a comprehension, one item multiplied, or appends in a loop. \
+From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and obtains it \
+again, which depends on what was allocated before: figures of large objects then differ by a factor of \
+three or more between runs, \
 and the record's minor faults show which it was. \
-Strings are joined from existing pieces of eight characters. Concatenation is the favourable case: no other reference to the string exists, so CPython extends it in place; with another reference, every step copies all of it.
+Strings are joined from existing pieces of eight characters. Concatenation is the favourable case: no other \
+reference to the string exists, so CPython extends it in place; with another reference, every step copies \
+all of it.
 
-NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then needs no new page, and numpy-zeros has to clear it. \
+NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is \
+freed when the next one exists, so memory is mostly recycled: numpy-empty then needs no new page, and \
+numpy-zeros has to clear it. \
 An array that is kept has fresh pages instead, already zero, and the first write pays then (vm.fault). \
-numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and frees the old one.
+numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and \
+frees the old one.
 
-Proof: what every window's run returns is compared with what that number of operations must give; for array creation, the same code runs once with a creator that counts.",
+Proof: what every window's run returns is compared with what that number of operations must give; for array \
+creation, the same code runs once with a creator that counts.",
         method_version: 1,
-        convention: "one operation; of lists, strings and arrays one whole object made and the one before it freed",
+        convention: "one operation; of lists, strings and arrays one whole object made and the one before \
+            it freed",
         needs: &["the interpreter; NumPy for the arrays"],
         touches: &["memory up to 24 MiB"],
         ..USUAL
@@ -497,7 +514,8 @@ impl Session<Object> for Running<'_> {
     }
 }
 
-/// Windows of a block, as many as the profile has time for; large objects take longer than a window's usual length.
+/// Windows of a block, as many as the profile has time for; large objects take longer than a window's usual
+/// length.
 fn windows(profile: Profile, bytes: u64) -> u32 {
     match (profile, bytes <= KEPT_BYTES) {
         (Profile::Quick, true) => 16,
@@ -508,8 +526,9 @@ fn windows(profile: Profile, bytes: u64) -> u32 {
     }
 }
 
-/// Operations of a window of about [`WINDOW_NS`], a multiple of what the program takes. Each trial is made twice and the shorter one
-/// counts: the first runs the interpreter's unspecialised code, and either may be interrupted.
+/// Operations of a window of about [`WINDOW_NS`], a multiple of what the program takes. Each trial is made
+/// twice and the shorter one counts: the first runs the interpreter's unspecialised code, and either may be
+/// interrupted.
 fn window_ops(env: &Env, multiple: u64, work: &mut Work) -> u64 {
     let mut timed = |ops| {
         let begin = env.clock.now_ns();

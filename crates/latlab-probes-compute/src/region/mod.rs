@@ -1,5 +1,5 @@
-//! Memory for probes of virtual memory: mappings whose pages are touched by the probe alone, what the kernel says of them, and a
-//! file that is gone when the probe is.
+//! Memory for probes of virtual memory: mappings whose pages are touched by the probe alone, what the kernel
+//! says of them, and a file that is gone when the probe is.
 
 mod scratch;
 mod trust;

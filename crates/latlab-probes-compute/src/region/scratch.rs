@@ -1,4 +1,5 @@
-//! A small file without a name, in the folder that is measured: it is gone with its last descriptor, whatever ends the process.
+//! A small file without a name, in the folder that is measured: it is gone with its last descriptor, whatever
+//! ends the process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -52,8 +53,8 @@ impl Scratch {
     fn fill(&self) -> std::io::Result<()> {
         use std::os::unix::fs::FileExt;
 
-        // Page by page, so that the page cache holds single pages: of a file that it holds in large pieces one fault maps as much as a
-        // piece has, from 64 KiB to some hundred, and nothing says how much.
+        // Page by page, so that the page cache holds single pages: of a file that it holds in large pieces
+        // one fault maps as much as a piece has, from 64 KiB to some hundred, and nothing says how much.
         let mut piece = vec![0u8; page_bytes()];
         for offset in (0..self.bytes).step_by(piece.len()) {
             let length = piece.len().min(self.bytes - offset);
@@ -78,7 +79,8 @@ impl Scratch {
         self.bytes
     }
 
-    /// Reads the whole file, so that it is in the page cache: page by page and without reading ahead, for the reason above.
+    /// Reads the whole file, so that it is in the page cache: page by page and without reading ahead, for the
+    /// reason above.
     pub(crate) fn warm(&self) -> Result<()> {
         use std::os::unix::fs::FileExt;
 
@@ -101,8 +103,8 @@ impl Scratch {
         })
     }
 
-    /// Whether a touch of an evicted page reads that page and no more.
-    /// Fails when it reads others ahead: then most touches of a file that was evicted meet pages that are there.
+    /// Whether a touch of an evicted page reads that page and no more. Fails when it reads others ahead: then
+    /// most touches of a file that was evicted meet pages that are there.
     pub(crate) fn reads_single_pages(&self) -> Result<()> {
         self.evict()?;
         let region = Region::shared_file(&self.file, self.bytes)?;
@@ -114,7 +116,8 @@ impl Scratch {
         match (advised, self.cached()?) {
             (Ok(()), 1) => Ok(()),
             (_, pages) => Err(ProbeError::Other(format!(
-                "a touch of one page of an evicted file left {pages} of its pages in the page cache: read-ahead cannot be turned off here (MADV_RANDOM), so not every touch would be a fault"
+                "a touch of one page of an evicted file left {pages} of its pages in the page cache: \
+                    read-ahead cannot be turned off here (MADV_RANDOM), so not every touch would be a fault"
             ))),
         }
     }
@@ -138,7 +141,8 @@ fn in_the_folder(error: StorageError) -> ProbeError {
     }
 }
 
-/// That what is read of the file comes from a device of this machine; the place itself refuses file systems that are known to live in memory.
+/// That what is read of the file comes from a device of this machine; the place itself refuses file systems
+/// that are known to live in memory.
 fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<()> {
     let known = path_of(place).and_then(|path| env.machine.file_system_of(&path));
     let reason = if known.is_some_and(|system| system.in_memory) {

@@ -79,7 +79,8 @@ impl Trust {
         self.faults || self.residency
     }
 
-    /// Of a probe that sees what it did by mincore: whether that is `seen`, and whether `all` of its points work; else what is lost.
+    /// Of a probe that sees what it did by mincore: whether that is `seen`, and whether `all` of its points
+    /// work; else what is lost.
     pub(crate) fn support(seen: bool, all: bool, lost: &str, unseen: &str) -> Support {
         match (seen, all) {
             (true, true) => Support::Yes,
@@ -95,15 +96,18 @@ impl Trust {
         match (self.faults, self.residency) {
             (true, true) => None,
             (false, true) => Some(
-                "this system does not count a thread's page faults faithfully: that each touch was one is known from mincore alone"
+                "this system does not count a thread's page faults faithfully: that each touch was one is \
+                    known from mincore alone"
                     .to_owned(),
             ),
             (true, false) => Some(
-                "mincore does not say here which pages have memory: that each touch was a fault is known from the count alone"
+                "mincore does not say here which pages have memory: that each touch was a fault is known \
+                    from the count alone"
                     .to_owned(),
             ),
             (false, false) => Some(
-                "neither the count of page faults (getrusage) nor the state of pages (mincore) is faithful here, so nothing shows that a \
+                "neither the count of page faults (getrusage) nor the state of pages (mincore) is faithful \
+                    here, so nothing shows that a \
 touch was a fault"
                     .to_owned(),
             ),

@@ -14,8 +14,9 @@ pub(super) fn available() -> Vec<&'static Kernels> {
     vec![&KERNELS]
 }
 
-/// Turns of the unrolled loop, then single lines, again for each pass; `$back` puts the pointers back to their begin. `$first` is before all
-/// passes, `$last` behind them. Every register that one of the loops uses is declared as overwritten.
+/// Turns of the unrolled loop, then single lines, again for each pass;
+/// `$back` puts the pointers back to their begin. `$first` is before all passes, `$last` behind them. Every
+/// register that one of the loops uses is declared as overwritten.
 macro_rules! passes {
     (
         $lines:expr, $passes:expr,
@@ -162,8 +163,8 @@ macro_rules! writer {
 }
 
 writer!(write, "stp", "sub {to}, {to}, {bytes}");
-// `stnp` is a hint that the data are not wanted again soon; the barrier puts the order of the stores at the end of a
-// pass, as the fence does on x86.
+// `stnp` is a hint that the data are not wanted again soon; the barrier puts the order of the stores at the
+// end of a pass, as the fence does on x86.
 writer!(write_nt, "stnp", "sub {to}, {to}, {bytes}\ndmb ishst");
 
 unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {

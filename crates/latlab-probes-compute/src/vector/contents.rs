@@ -1,4 +1,5 @@
-//! What the buffers hold: words that differ from place to place and whose checksums are known without reading them.
+//! What the buffers hold: words that differ from place to place and whose checksums are known without reading
+//! them.
 
 #![expect(
     clippy::cast_ptr_alignment,
@@ -11,8 +12,8 @@ const LINE_WORDS: usize = LINE_BYTES / 8;
 /// Lines between two stored checksums: a page.
 const STEP: usize = 64;
 
-/// The bits of 1.0: every word is a double in [1, 2) with 24 random bits, so that `b + 3.0 * c` is exact, however
-/// it is rounded.
+/// The bits of 1.0: every word is a double in [1, 2) with 24 random bits, so that `b + 3.0 * c` is exact,
+/// however it is rounded.
 const ONE: u64 = 0x3FF0_0000_0000_0000;
 const RANDOM_SHIFT: u32 = 28;
 

@@ -1,5 +1,5 @@
-//! The memory that passes go over: known contents to read from, and a destination half as large; and the streams of one operation in it,
-//! which are checked to lie inside once, when they are made.
+//! The memory that passes go over: known contents to read from, and a destination half as large; and the
+//! streams of one operation in it, which are checked to lie inside once, when they are made.
 
 use std::sync::Arc;
 
@@ -22,8 +22,9 @@ pub(crate) struct Field {
     pages_checks: [Check; 2],
 }
 
-// SAFETY: the arenas are plain memory; they are only reached through the kernels and the word accesses of `Streams`, which
-// work on raw pointers, and sessions give each thread parts of its own and read them between windows only.
+// SAFETY: the arenas are plain memory; they are only reached through the kernels and the word accesses of
+// `Streams`, which work on raw pointers, and sessions give each thread parts of its own and read them between
+// windows only.
 unsafe impl Send for Field {}
 // SAFETY: as above.
 unsafe impl Sync for Field {}
@@ -110,8 +111,9 @@ impl Streams {
         self.dest(at).cast()
     }
 
-    /// Overwrites words of a part of the destination with what no operation writes: one in each of 64 parts of it, somewhere
-    /// else for each `salt`, the first and the last one. Lines stay in the cache of the thread that works on them.
+    /// Overwrites words of a part of the destination with what no operation writes: one in each of 64 parts
+    /// of it, somewhere else for each `salt`, the first and the last one. Lines stay in the cache of the
+    /// thread that works on them.
     ///
     /// # Panics
     /// When the part is empty or not inside, or the operation writes nothing.

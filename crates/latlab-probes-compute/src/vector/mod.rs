@@ -4,8 +4,8 @@
 //! Kernels (loops, one set an instruction set) ─┐
 //! Field (memory with known Contents) ──────────┴─► Pass (an operation over a part, slice after slice) ──► Tally
 //! ```
-//! Loops are in assembly: a compiler would drop loads whose value nobody needs, turn the copy into memcpy (which
-//! switches to non-temporal stores at some size), and choose half of the CPU's width.
+//! Loops are in assembly: a compiler would drop loads whose value nobody needs, turn the copy into memcpy
+//! (which switches to non-temporal stores at some size), and choose half of the CPU's width.
 
 mod contents;
 mod field;
@@ -26,21 +26,23 @@ pub(crate) use shape::{Operation, Shape};
 /// Kernels count in lines; buffers begin on a line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Reads `lines` lines, `passes` times. Returns the exclusive or of all 8-byte words of the last pass (0 without any).
+/// Reads `lines` lines, `passes` times. Returns the exclusive or of all 8-byte words of the last pass (0
+/// without any).
 ///
-/// Every byte is loaded in every pass, and in the last one also folded into the result: folding all of them slows the
-/// first-level cache down where loads are wide.
+/// Every byte is loaded in every pass, and in the last one also folded into the result: folding all of them
+/// slows the first-level cache down where loads are wide.
 ///
-/// Safety: `lines` lines from the address, aligned to a line, must be readable, and the CPU must have the instruction
-/// set.
+/// Safety: `lines` lines from the address, aligned to a line, must be readable, and the CPU must have the
+/// instruction set.
 pub(crate) type Read = unsafe fn(*const u8, usize, u64) -> u64;
 /// Writes the word to all of `lines` lines, `passes` times. Safety as for [`Read`], writable.
 pub(crate) type Write = unsafe fn(*mut u8, usize, u64, u64);
-/// Copies `lines` lines to the first address from the second, `passes` times. Safety as for [`Read`], and the two
-/// must not overlap.
+/// Copies `lines` lines to the first address from the second, `passes` times. Safety as for [`Read`], and the
+/// two must not overlap.
 pub(crate) type Copy = unsafe fn(*mut u8, *const u8, usize, u64);
-/// `a[i] = b[i] + factor * c[i]` over doubles: `a`, `b`, `c`, lines, passes, factor. Product and sum are rounded
-/// separately on every CPU. Safety as for [`Read`], and `a` must not overlap the others.
+/// `a[i] = b[i] + factor * c[i]` over doubles: `a`, `b`,
+/// `c`, lines, passes, factor. Product and sum are rounded separately on every CPU. Safety as for [`Read`],
+/// and `a` must not overlap the others.
 pub(crate) type Triad = unsafe fn(*mut u8, *const u8, *const u8, usize, u64, f64);
 
 /// The loops of one instruction set.

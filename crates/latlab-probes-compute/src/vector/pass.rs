@@ -34,7 +34,8 @@ impl Tally {
     }
 }
 
-/// An operation under way. One operation of the batch is a pass over a small set or over one slice of a large one.
+/// An operation under way. One operation of the batch is a pass over a small set or over one slice of a large
+/// one.
 pub(crate) struct Pass {
     streams: Streams,
     kernels: &'static Kernels,
@@ -63,7 +64,8 @@ impl Pass {
         self.streams.shape()
     }
 
-    /// Passes over what an endless run would have passed over last, `bytes` at most, ending where the next slice begins.
+    /// Passes over what an endless run would have passed over last, `bytes` at most, ending where the next
+    /// slice begins.
     pub(crate) fn warm(&mut self, bytes: u64) {
         let (stream_lines, slice_lines) = (self.shape().stream_lines, self.shape().slice_lines);
         if self.shape().is_whole() {
@@ -79,8 +81,9 @@ impl Pass {
         self.run(wanted as u64);
     }
 
-    /// Goes on over the slices that come next, all of them or [`PROVED_BYTES`], after spoiling them, and looks at every word
-    /// that it left there: words compared and words that were wrong. For reads the checksums are the proof.
+    /// Goes on over the slices that come next, all of them or [`PROVED_BYTES`], after spoiling them, and
+    /// looks at every word that it left there: words compared and words that were wrong. For reads the
+    /// checksums are the proof.
     pub(crate) fn prove_destination(&mut self, salt: u64) -> (u64, u64) {
         let streams = self.streams.clone();
         let (shape, lines) = (streams.shape(), streams.shape().slice_lines);
@@ -99,8 +102,9 @@ impl Pass {
     fn call(&self, at: usize, passes: u64) -> u64 {
         let (streams, shape, kernels) = (&self.streams, self.shape(), self.kernels);
         let (lines, first) = (shape.slice_lines, streams.source(0, at));
-        // SAFETY: the streams lie inside the field's arenas, which live as long as the field, and slices are whole parts of them; the
-        // CPU has the kernels' instructions; source and destination are different arenas.
+        // SAFETY: the streams lie inside the field's arenas, which live as long as the field, and slices are
+        // whole parts of them; the CPU has the kernels' instructions; source and destination are different
+        // arenas.
         unsafe {
             match shape.operation {
                 Operation::Read => return (kernels.read)(first, lines, passes),
@@ -121,7 +125,8 @@ impl Pass {
 
     fn compare(&self, at: usize, folded: u64) {
         if let Some(expected) = self.expected.get(at / self.shape().slice_lines) {
-            // One thread at a time passes, so no locked instruction is needed: it would wait for every access under way.
+            // One thread at a time passes, so no locked instruction is needed: it would wait for every access
+            // under way.
             let compared = self.tally.compared.load(Ordering::Relaxed) + 1;
             self.tally.compared.store(compared, Ordering::Release);
             if folded != *expected {

@@ -23,15 +23,18 @@ impl Operation {
         match self {
             Self::Read => "each byte read counts once",
             Self::Write => {
-                "each byte written counts once; RAM also reads every line before it is written (write-allocate), so \
+                "each byte written counts once; RAM also reads every line before it is written \
+                    (write-allocate), so \
                  the traffic is twice that"
             }
             Self::WriteNt => "each byte written counts once, no write-allocate",
             Self::Copy => {
-                "bytes read plus bytes written (STREAM's convention); write-allocate adds half as much traffic again"
+                "bytes read plus bytes written (STREAM's convention); write-allocate adds half as much \
+                    traffic again"
             }
             Self::Triad => {
-                "two read streams plus one written, 24 bytes an element (STREAM's convention); write-allocate not \
+                "two read streams plus one written, 24 bytes an element (STREAM's convention); \
+                    write-allocate not \
                  counted"
             }
         }
@@ -63,9 +66,10 @@ pub(super) const JUNK: u64 = 0xBAD0_BAD0_BAD0_BAD0;
 /// The triad's factor.
 pub(super) const FACTOR: f64 = 3.0;
 
-/// Working sets above this are passed over in slices of about this size: a window of a pass over 1 GiB would be 70 ms,
-/// and a stall inside could not be told from the rest. What a slice's beginning costs (one time stamp waits for the loads
-/// in flight, about 0.1 us) is a thousandth of the 100 us that a slice of RAM takes.
+/// Working sets above this are passed over in slices of about this size: a window of a pass over 1 GiB would
+/// be 70 ms, and a stall inside could not be told from the rest. What a slice's beginning costs (one time
+/// stamp waits for the loads in flight, about 0.1 us) is a thousandth of the 100 us that a slice of RAM
+/// takes.
 const SLICE_BYTES: usize = 2 << 20;
 /// Slices are whole steps of the stored checksums, so that checking one costs two look-ups.
 const SLICE_STEP_LINES: usize = 64;

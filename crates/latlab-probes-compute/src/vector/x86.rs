@@ -1,12 +1,12 @@
 //! x86-64: AVX-512, AVX2 and SSE2, chosen by what the CPU has.
 //!
-//! One skeleton of loops in assembly; each instruction set gives its instructions. A turn of a loop is four to sixteen
-//! registers, so that the loop's own two instructions are hidden behind the memory instructions.
+//! One skeleton of loops in assembly; each instruction set gives its instructions. A turn of a loop is four
+//! to sixteen registers, so that the loop's own two instructions are hidden behind the memory instructions.
 //!
-//! Reading has two loops. Folding every 64-byte load into a checksum costs a third of the first-level rate with one
-//! `vpaddq` a load (295 against 440 GB/s where this was tried) and still 15 % with one three-way xor for two loads.
-//! So all passes of one call but the last only load, and the last one folds; where a call is one pass, that is beyond
-//! the caches, every pass folds, and there it costs nothing.
+//! Reading has two loops. Folding every 64-byte load into a checksum costs a third of the first-level rate
+//! with one `vpaddq` a load (295 against 440 GB/s where this was tried) and still 15 % with one three-way xor
+//! for two loads. So all passes of one call but the last only load, and the last one folds; where a call is
+//! one pass, that is beyond the caches, every pass folds, and there it costs nothing.
 
 use std::arch::asm;
 
@@ -39,8 +39,9 @@ macro_rules! eight {
     };
 }
 
-/// Turns of the unrolled loop, then single lines, again for each pass; `$back` puts the pointers back to their begin. `$first` is before all
-/// passes, `$last` behind them. Every register of the instruction set is declared as overwritten.
+/// Turns of the unrolled loop, then single lines, again for each pass;
+/// `$back` puts the pointers back to their begin. `$first` is before all passes, `$last` behind them. Every
+/// register of the instruction set is declared as overwritten.
 macro_rules! passes {
     (
         $lines:expr, $turn_lines:expr, $passes:expr,
@@ -172,7 +173,8 @@ macro_rules! kernels {
                     // SAFETY: as below.
                     unsafe { load(from, lines, passes - 1) };
                 }
-                // SAFETY: the caller promises `lines` readable lines; `folded` holds a whole register of any width.
+                // SAFETY: the caller promises `lines` readable lines; `folded` holds a whole register of any
+                // width.
                 unsafe {
                     passes!(
                         lines, (TURN_LINES / 2), 1u64,
@@ -212,8 +214,8 @@ macro_rules! kernels {
                 write, $store, "sub {to}, {bytes}",
                 $unaligned_load, $register, $width, $line, $end
             );
-            // The fence at the end of each pass waits until the write-combining buffers are empty, so that the time of the stores is inside
-            // the timed region.
+            // The fence at the end of each pass waits until the write-combining buffers are empty, so that
+            // the time of the stores is inside the timed region.
             writer!(
                 write_nt, $stream, "sub {to}, {bytes}\nsfence",
                 $unaligned_load, $register, $width, $line, $end
@@ -252,7 +254,8 @@ macro_rules! kernels {
                 if passes == 0 {
                     return;
                 }
-                // SAFETY: the caller promises `lines` lines of doubles in each stream, aligned, the written one apart.
+                // SAFETY: the caller promises `lines` lines of doubles in each stream, aligned, the written
+                // one apart.
                 unsafe {
                     passes!(
                         lines, (TURN_LINES / 2), passes,

@@ -16,14 +16,16 @@ pub struct Fault;
 
 /// Memory whose pages are touched in one block: the caches below the last one hold less.
 const SPAN: u64 = 8 << 20;
-/// Parts of the allowed memory that a span may be: a copied one exists twice, and files are in the page cache.
+/// Parts of the allowed memory that a span may be: a copied one exists twice, and files are in the page
+/// cache.
 const PARTS: u64 = 8;
 const LEAST_SPAN: u64 = 256 << 10;
 /// Bytes that a huge page maps.
 const HUGE: u64 = 2 << 20;
 /// Huge pages touched in one block.
 const HUGE_PAGES: u64 = 8;
-/// What the kernel maps around a fault of a file, unless root changed it (`fault_around_bytes`, `mm/memory.c`).
+/// What the kernel maps around a fault of a file, unless root changed it
+/// (`fault_around_bytes`, `mm/memory.c`).
 const AROUND: u64 = 64 << 10;
 
 /// How much is touched in a block here.
@@ -115,31 +117,50 @@ impl Probe for Fault {
         id: "vm.fault",
         tier: Tier::Vm,
         title: "touching a page for the first time",
-        question: "What does it cost to touch memory or a mapped file for the first time, and why are some touches slower than others?",
-        method: "One word of each page is read or written, each touch between two time stamps of its own, pages in ascending order; mapping, preparing and unmapping are outside. \
-The stamps go to a buffer that was touched before, because a fault of the timer's own would be counted among those that are measured.
+        question: "What does it cost to touch memory or a mapped file for the first time, and why are some \
+            touches slower than others?",
+        method: "One word of each page is read or written, each touch between two time stamps of its own, \
+            pages in ascending order; mapping, preparing and unmapping are outside. \
+The stamps go to a buffer that was touched before, because a fault of the timer's own would be counted \
+among those that are measured.
 
-first-write: new anonymous memory: the kernel finds a free page, clears it and maps it. first-read: the same memory is only read: the kernel maps its one page of zeros. write-after-read: the write that follows such a read: \
-a page is found and cleared, and the translation that pointed to the zeros is removed. recycled: memory that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of a private mapping (of a file in memory) that had been read: \
-the kernel copies it. That is the copy that a write after fork makes too (within 6 % of it where both were measured), without a second process. \
-Huge pages are refused for all of these (MADV_NOHUGEPAGE): a first touch that clears 2 MiB does not belong among those that clear 4 KiB. With huge pages, asked for and aligned, one touch maps and clears 2 MiB.
+first-write: new anonymous memory: the kernel finds a free page, clears it and maps it. first-read: the \
+same memory is only read: the kernel maps its one page of zeros. write-after-read: the write that follows \
+such a read: \
+a page is found and cleared, and the translation that pointed to the zeros is removed. recycled: memory \
+that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of \
+a private mapping (of a file in memory) that had been read: \
+the kernel copies it. That is the copy that a write after fork makes too (within 6 % of it where both were \
+measured), without a second process. \
+Huge pages are refused for all of these (MADV_NOHUGEPAGE): a first touch that clears 2 MiB does not belong \
+among those that clear 4 KiB. With huge pages, asked for and aligned, one touch maps and clears 2 MiB.
 
-file-minor: a read of a mapped file that is in the page cache. The kernel maps adjacent pages along with the page, 64 KiB at a time (fault-around), so one touch in 64 KiB is a fault: that is measured, and the other pages are touched afterwards to see that they needed none. \
-MADV_RANDOM does not change that. The file was written page by page; where the page cache holds a file in larger pieces, as newer kernels do for files written or read in large pieces, one fault maps several times as much, and a page costs less than half. To measure one page alone, each page is a mapping of its own, without adjacent pages. \
-file-major: the file was synced, evicted from the page cache (mincore shows that no page is left) and is read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a cache below the kernel, such as the host's in a virtual machine: which one is unknown. \
-The files are small, hold incompressible data, have no name, and lie in the folder that is measured or else the user's cache.
+file-minor: a read of a mapped file that is in the page cache. The kernel maps adjacent pages along with \
+the page, 64 KiB at a time (fault-around), so one touch in 64 KiB is a fault: that is measured, and the \
+other pages are touched afterwards to see that they needed none. \
+MADV_RANDOM does not change that. The file was written page by page; where the page cache holds a file in \
+larger pieces, as newer kernels do for files written or read in large pieces, one fault maps several times \
+as much, and a page costs less than half. To measure one page alone, each page is a mapping of its own, \
+without adjacent pages. \
+file-major: the file was synced, evicted from the page cache (mincore shows that no page is left) and is \
+read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a \
+cache below the kernel, such as the host's in a virtual machine: which one is unknown. \
+The files are small, hold incompressible data, have no name, and lie in the folder that is measured or else \
+the user's cache.
 
-Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, the record says so.
+Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by \
+one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was \
+there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on \
+known pages, the record says so.
 
-The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
-The likely cause of a mode is derived only from its operation, its share and whether this is a virtual machine.",
+The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % \
+of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as \
+deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
+The likely cause of a mode is derived only from its operation, its share and whether this is a virtual \
+machine.",
         method_version: 1,
         convention: "one touch; size_bytes is what its fault maps",
-        needs: &[
-            "Linux",
-            "4 MiB of memory",
-            "for file faults a folder on a disk",
-        ],
+        needs: &["Linux", "4 MiB of memory", "for file faults a folder on a disk"],
         touches: &[
             "memory up to 18 MiB",
             "two files of 8 MiB without a name, in the folder that is measured or the user's cache folder",
@@ -214,8 +235,8 @@ fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Touch>> {
     points
 }
 
-/// A mode with less than this share of the touches is rare: refills of the per-CPU list of free pages (one in 28 seen, `mm/page_alloc.c`),
-/// new page tables (one in 512) and interrupts stay below it.
+/// A mode with less than this share of the touches is rare: refills of the per-CPU list of free pages (one in
+/// 28 seen, `mm/page_alloc.c`), new page tables (one in 512) and interrupts stay below it.
 const RARE: f64 = 0.05;
 /// A mode further above the first one than this is more than the caches and the frequency of the core make.
 const NEAR: f64 = 2.0;
@@ -247,25 +268,32 @@ fn likely(
         .to_owned();
     }
     if operation == Operation::FileMajor {
-        return "a slower answer from below the page cache: the device, its queue or the host's storage, not known which".to_owned();
+        return "a slower answer from below the page cache: the device, its queue or the host's storage, not \
+            known which".to_owned();
     }
     if share < RARE {
         let one_in = (1.0 / share).round();
         let why = if allocates && pages == Pages::Base {
-            "a refill of the CPU's own list of free pages, a new page table, a lock that was held, or an interrupt"
+            "a refill of the CPU's own list of free pages, a new page table, a lock that was held, or an \
+                interrupt"
         } else {
             "a new page table, a lock that was held, or an interrupt"
         };
         return format!("one touch in {one_in:.0}: {why}");
     }
     if above < NEAR {
-        return "within a factor of two of the first: pages that are no longer in a cache, or a slower core; not known which".to_owned();
+        return "within a factor of two of the first: pages that are no longer in a cache, or a slower core; \
+            not known which".to_owned();
     }
     match (allocates, guest) {
         (true, Some(true)) => {
-            "memory that the host had not backed yet and had to find first (only in a virtual machine), or a kernel short of free pages"
+            "memory that the host had not backed yet and had to find first (only in a virtual machine), or \
+                a kernel short of free pages"
         }
-        (true, Some(false)) => "not known; no host is involved: free pages of another node, or a busy lock of the allocator",
+        (true, Some(false)) => {
+            "not known; no host is involved: free pages of another node, or a busy lock \
+            of the allocator"
+        }
         (true, None) => "not known: the host's part if this is a virtual machine, else the allocator",
         (false, _) => "not known",
     }

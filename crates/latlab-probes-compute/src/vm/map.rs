@@ -74,17 +74,25 @@ impl Probe for Map {
         id: "vm.map",
         tier: Tier::Vm,
         title: "mapping, unmapping, protecting and giving back memory",
-        question: "What do the system calls cost that map memory, take it back or change its protection, and how does that grow with its size?",
-        method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which only records the mapping; pages are allocated at their first touch (vm.fault). \
-map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. unmap: munmap of memory of which every page was written. protect: mprotect of such memory to read-only. dontneed: madvise(MADV_DONTNEED) of such memory, which frees the pages and keeps the mapping. \
+        question: "What do the system calls cost that map memory, take it back or change its protection, \
+            and how does that grow with its size?",
+        method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which \
+            only records the mapping; pages are allocated at their first touch (vm.fault). \
+map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. unmap: munmap of memory of \
+which every page was written. protect: mprotect of such memory to read-only. dontneed: \
+madvise(MADV_DONTNEED) of such memory, which frees the pages and keeps the mapping. \
 Creating and touching the memory is not timed.
 
-Huge pages are refused (MADV_NOHUGEPAGE; for map-populate by PR_SET_THP_DISABLE, for the time of a block): one of them replaces 512 pages. This process has one active thread, so no other CPU has to drop translations; in a program with busy threads unmap, protect and dontneed cost more. \
+Huge pages are refused (MADV_NOHUGEPAGE; for map-populate by PR_SET_THP_DISABLE, for the time of a block): \
+one of them replaces 512 pages. This process has one active thread, so no other CPU has to drop \
+translations; in a program with busy threads unmap, protect and dontneed cost more. \
 The kernel may join a mapping to its neighbour, which makes map and unmap slightly faster or slower.
 
-Proof: after map no page has memory, after map-populate all, after unmap the range is gone, after dontneed none has memory, and after protect the kernel refuses to write to it.
+Proof: after map no page has memory, after map-populate all, after unmap the range is gone, after dontneed \
+none has memory, and after protect the kernel refuses to write to it.
 
-The derived line through the sizes is robust: the cost per page is the median of the slopes between all pairs of sizes (Theil and Sen), the fixed cost what is left of the smallest call.",
+The derived line through the sizes is robust: the cost per page is the median of the slopes between all \
+pairs of sizes (Theil and Sen), the fixed cost what is left of the smallest call.",
         method_version: 1,
         convention: "one call",
         needs: &["Linux", "1 MiB of memory"],

@@ -1,4 +1,5 @@
-//! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
+//! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched
+//! yet, and by the kernel.
 
 use crate::levels::power_of_two;
 use crate::no_memory;
@@ -59,13 +60,19 @@ impl Probe for Zero {
         tier: Tier::Vm,
         title: "clearing memory",
         question: "How fast is memory cleared, and how much of that does new memory lose to page faults?",
-        method: "memset: the C library's memset over memory that has its pages, small enough for the second-level cache or larger than it; one call clears all of size_bytes. \
-memset-fresh: the same call over memory that was mapped and never touched, as after malloc of a large block: each page is found, cleared by the kernel, mapped, and then written once more by memset. \
-kernel: the kernel's share alone: MADV_POPULATE_WRITE over such memory in 4 KiB pages, or one write to each of its huge pages, of which each clears 2 MiB.
+        method: "memset: the C library's memset over memory that has its pages, small enough for the \
+            second-level cache or larger than it; one call clears all of size_bytes. \
+memset-fresh: the same call over memory that was mapped and never touched, as after malloc of a large \
+block: each page is found, cleared by the kernel, mapped, and then written once more by memset. \
+kernel: the kernel's share alone: MADV_POPULATE_WRITE over such memory in 4 KiB pages, or one write to each \
+of its huge pages, of which each clears 2 MiB.
 
-Mapping and unmapping are outside of the time. Each value is the rate of a window; where a window is one call over new memory, that memory was mapped before it. In the small array a window is many calls of about 20 µs together.
+Mapping and unmapping are outside of the time. Each value is the rate of a window; where a window is one \
+call over new memory, that memory was mapped before it. In the small array a window is many calls of about \
+20 µs together.
 
-Proof: words all over the memory hold what the last call wrote; of new memory, no page was there before and all are there afterwards (mincore), and one write to a huge page made all its 512 pages present.",
+Proof: words all over the memory hold what the last call wrote; of new memory, no page was there before and \
+all are there afterwards (mincore), and one write to a huge page made all its 512 pages present.",
         method_version: 1,
         unit: Unit::BytesPerS,
         convention: "each byte cleared counts once, however often it is written on the way",

@@ -89,8 +89,8 @@ pub struct Findings {
     pipe_across_over_same_cpu: Option<Estimate>,
 }
 
-/// Round trips of a window, and windows of a block. On one CPU a trip takes 1 to 5 us, so a window is some hundred
-/// microseconds; across CPUs it takes 5 to 60 us, because idle CPUs are woken.
+/// Round trips of a window, and windows of a block. On one CPU a trip takes 1 to 5 us, so a window is some
+/// hundred microseconds; across CPUs it takes 5 to 60 us, because idle CPUs are woken.
 fn window(placement: Placement) -> (u64, u32) {
     if placement == SameCpu { (50, 48) } else { (4, 32) }
 }
@@ -110,19 +110,31 @@ impl Probe for ContextSwitch {
         tier: Tier::Kernel,
         title: "switching between threads and processes",
         question: "What does it cost to hand work to another thread or process and to get the answer back?",
-        method: "A number of 4 bytes goes to a partner, which adds one and sends it back; then the next number goes. Both sides block while they wait and never poll. \
-A value is the mean round trip in a window of some of them. Each answer is compared with the number sent: one that is missing, late or doubled fails the proof.
+        method: "A number of 4 bytes goes to a partner, which adds one and sends it back; then the next \
+            number goes. Both sides block while they wait and never poll. \
+A value is the mean round trip in a window of some of them. Each answer is compared with the number sent: \
+one that is missing, late or doubled fails the proof.
 
-same-cpu: both are pinned to one CPU, so each round trip includes two switches, and nothing runs at the same time. That the CPU did switch is proved by the kernel's count of switches. \
-across-blocking: the partner is on another CPU, so each round trip wakes an idle CPU twice; that usually costs more than two switches, and most of all on a virtual machine, where an idle CPU is given back to the host.
+same-cpu: both are pinned to one CPU, so each round trip includes two switches, and nothing runs at the \
+same time. That the CPU did switch is proved by the kernel's count of switches. \
+across-blocking: the partner is on another CPU, so each round trip wakes an idle CPU twice; that usually \
+costs more than two switches, and most of all on a virtual machine, where an idle CPU is given back to the \
+host.
 
-pipe: two pipes, the figure that `perf bench sched pipe` gives. eventfd: two counters in the kernel. futex: words in memory that both see, with a sleep when there is nothing yet; the least that a lock or a queue between threads can cost. \
-threads share their memory; processes do not, so a switch also changes the address space. The other process is a fork that does nothing but answer, and ends with this one.
+pipe: two pipes, the figure that `perf bench sched pipe` gives. eventfd: two counters in the kernel. futex: \
+words in memory that both see, with a sleep when there is nothing yet; the least that a lock or a queue \
+between threads can cost. \
+threads share their memory; processes do not, so a switch also changes the address space. The other process \
+is a fork that does nothing but answer, and ends with this one.
 
-pipe-alone is the same four calls, two writes and two reads, by one thread to itself: no thread is woken and nothing is switched. Half of what a round trip costs beyond that is the switch with its wake-up (switch_only_ns): \
-lmbench's lat_ctx subtracts its own overhead in the same way. switch_ns is half of the cheapest round trip on one CPU, with its calls.
+pipe-alone is the same four calls, two writes and two reads, by one thread to itself: no thread is woken \
+and nothing is switched. Half of what a round trip costs beyond that is the switch with its wake-up \
+(switch_only_ns): \
+lmbench's lat_ctx subtracts its own overhead in the same way. switch_ns is half of the cheapest round trip \
+on one CPU, with its calls.
 
-A block in which other programs had the shared CPU for more than a fifth of the time is marked and repeated. A partner that does not answer for seconds, or was killed, ends the point with a reason.",
+A block in which other programs had the shared CPU for more than a fifth of the time is marked and \
+repeated. A partner that does not answer for seconds, or was killed, ends the point with a reason.",
         method_version: 1,
         convention: "one round trip: two switches when both sides share a CPU",
         touches: &["threads, and processes that end with this one; a second CPU"],
@@ -189,7 +201,8 @@ fn planned(env: &Env, point: Exchanged, priority: u8) -> Planned<Exchanged> {
         priority,
         setup_s: 1e-4,
         block_s: TRIP_S[usize::from(!on_one)] * ops as f64 * f64::from(windows + 1),
-        // On one CPU the core never waits. Across CPUs it idles; neighbours' use of memory matters to neither.
+        // On one CPU the core never waits. Across CPUs it idles; neighbours' use of memory matters to
+        // neither.
         cache_scope: if on_one { CacheScope::First } else { CacheScope::Private },
         ..Planned::new(point)
     }

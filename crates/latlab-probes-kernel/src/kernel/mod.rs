@@ -19,7 +19,8 @@ enum Placement {
     AcrossBlocking,
 }
 
-/// How many sleeps of so many seconds with their ends fill a block: never so few that its median is one sleep's.
+/// How many sleeps of so many seconds with their ends fill a block: never so few that its median is one
+/// sleep's.
 fn sleeps_of_a_block(block_s: f64, each_s: f64) -> u64 {
     whole(block_s / each_s).max(3)
 }

@@ -56,14 +56,23 @@ impl Probe for Mutex {
         tier: Tier::Kernel,
         title: "a lock, uncontended and contended",
         question: "What does it cost to take a lock, and how much more when other threads want it too?",
-        method: "The mutex of Rust's standard library: on Linux a futex, as the C library's is. A thread locks it, increments the counter inside, unlocks it, and repeats this immediately. \
-With one thread the lock is free: two atomic operations, and the kernel is never called. With more threads, each on a CPU of its own, all do the same without pause: the line with the lock moves from core to core, and \
-a thread that finds the lock taken spins for a while (100 iterations) and then sleeps in the kernel until it is woken.
+        method: "The mutex of Rust's standard library: on Linux a futex, as the C library's is. A thread \
+            locks it, increments the counter inside, unlocks it, and repeats this immediately. \
+With one thread the lock is free: two atomic operations, and the kernel is never called. With more threads, \
+each on a CPU of its own, all do the same without pause: the line with the lock moves from core to core, and \
+a thread that finds the lock taken spins for a while (100 iterations) and then sleeps in the kernel until \
+it is woken.
 
-A value is the time for one lock and unlock of ONE thread, the mean over a window of about 20 µs for one thread and 200 µs for more; the others work from before the first window until after the last, and windows that their time stamps do not cover are left out. \
-The timed thread differs from block to block. Such a lock is not fair: its last owner takes it again more easily, in bursts. So the findings give the share that each thread got and the time between any two acquisitions (together_ns), which is what the lock lets through.
+A value is the time for one lock and unlock of ONE thread, the mean over a window of about 20 µs for one \
+thread and 200 µs for more; the others work from before the first window until after the last, and windows \
+that their time stamps do not cover are left out. \
+The timed thread differs from block to block. Such a lock is not fair: its last owner takes it again more \
+easily, in bursts. So the findings give the share that each thread got and the time between any two \
+acquisitions (together_ns), which is what the lock lets through.
 
-All threads run for 0.3 ms before the first window. Afterwards the counter must hold the sum of all increments asked for. Going to sleep is part of the work; a block in which another program took a thread's CPU is marked and repeated.",
+All threads run for 0.3 ms before the first window. Afterwards the counter must hold the sum of all \
+increments asked for. Going to sleep is part of the work; a block in which another program took a thread's \
+CPU is marked and repeated.",
         method_version: 1,
         convention: "one lock and unlock of one thread, with one addition inside",
         needs: &["two CPUs for more than the free lock"],
@@ -146,13 +155,15 @@ pub struct Locking<'env> {
 #[derive(Default)]
 pub struct Evidence {
     tally: Tally,
-    /// Of the undisturbed blocks: each thread's share of the acquisitions, the one on the first CPU first; ns between any two.
+    /// Of the undisturbed blocks: each thread's share of the acquisitions, the one on the first CPU first; ns
+    /// between any two.
     shares: Vec<Vec<f64>>,
     together_ns: Vec<f64>,
 }
 
 impl Evidence {
-    /// Takes in a block whose first thread was on the CPU `first` in order; whether it is free of disturbances.
+    /// Takes in a block whose first thread was on the CPU `first` in order; whether it is free of
+    /// disturbances.
     fn add(&mut self, done: &Abreast<Turns>, counted: u64, first: usize, ns_per_tick: f64) -> bool {
         let asked: u64 = done.threads.iter().map(|thread| thread.result.ops).sum();
         self.tally.add(done, [[asked, counted]]);

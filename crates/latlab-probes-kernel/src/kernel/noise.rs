@@ -57,16 +57,30 @@ impl Probe for Noise {
         tier: Tier::Kernel,
         title: "what interrupts a thread",
         question: "How often, for how long and by what is a program interrupted that makes no system calls?",
-        method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something interrupted it: that is a gap, and each gap is one value, with its time. \
-There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.
+        method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings \
+            lie more than a microsecond apart, something interrupted it: that is a gap, and each gap is one \
+            value, with its time. \
+There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each \
+gap is preempted in its own call and misses half of the switches.
 
-Each gap gets its cause from the evidence that this user may read. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel clears for a preempted thread, need no privilege, nor does a register that x86-64 processors clear on the way back from an interrupt: it says of each gap whether this kernel was entered. \
-Gaps that none of them names may be periodic: a period is accepted when most of its instants have a gap, where chance would give that once in 1e13 times. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel was not entered, time that was lost outside of it. \
-What remains is unexplained and shown as such. A handler's own time is counted as explained; in a virtual machine about as much again goes into leaving and entering the guest, which is part of the gap.
+Each gap gets its cause from the evidence that this user may read. Tracepoints of this CPU's interrupts, \
+softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the \
+kernel clears for a preempted thread, need no privilege, nor does a register that x86-64 processors clear \
+on the way back from an interrupt: it says of each gap whether this kernel was entered. \
+Gaps that none of them names may be periodic: a period is accepted when most of its instants have a gap, \
+where chance would give that once in 1e13 times. It is this kernel's tick when /proc/interrupts counts as \
+many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this \
+kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel \
+was not entered, time that was lost outside of it. \
+What remains is unexplained and shown as such. A handler's own time is counted as explained; in a virtual \
+machine about as much again goes into leaving and entering the guest, which is part of the gap.
 
-No block is left out as disturbed, because disturbances are what is measured. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nothing is recorded.
+No block is left out as disturbed, because disturbances are what is measured. Before each block a stall of \
+known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, \
+nothing is recorded.
 
-Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 µs.",
+Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps \
+a second, one in 33,000 of 100 ns and one in 333 of 10 µs.",
         method_version: 1,
         convention: "one clock read",
         touches: &["one CPU"],
@@ -81,7 +95,8 @@ Gaps are counted a second. How many operations meet one depends on how long an o
             rank: Rank::Once,
             setup_s: 1e-3,
             block_s: block_s(env.settings.profile),
-            // It ends when its time does: gaps come when they come, and each second tells more of the rare ones.
+            // It ends when its time does: gaps come when they come, and each second tells more of the rare
+            // ones.
             least_blocks: usize::MAX,
             cache_scope: CacheScope::Disturbances,
             ..Planned::new(Listened { operation: Operation::Listen })
@@ -197,7 +212,8 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
     let Some(judged) = judged else { return checks };
     let noise = &judged.noise;
     let heard_ns = noise.seconds * 1e9;
-    // Time that is in no gap went into steps; a loop that did more than read the clock would take longer ones.
+    // Time that is in no gap went into steps; a loop that did more than read the clock would take longer
+    // ones.
     let step_ns = (heard_ns - noise.gaps_ns) / (heard_ns / noise.step_ns).max(1.0);
     checks.push(Check {
         name: "the loop did nothing but look".to_owned(),

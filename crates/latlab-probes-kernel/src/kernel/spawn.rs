@@ -90,19 +90,29 @@ impl Probe for Spawn {
         id: "kernel.spawn",
         tier: Tier::Kernel,
         title: "starting threads and processes",
-        question: "What does it cost to start a thread, a process or a Python interpreter, and to wait for its end?",
-        method: "Each start is timed alone, from the call to the joined thread or the reaped process. What is started does nothing and ends immediately. \
-It runs on the same CPU as the thread that starts it and waits, because it inherits that thread's affinity: two switches are part of the figure, waking another CPU is not.
+        question: "What does it cost to start a thread, a process or a Python interpreter, and to wait for \
+            its end?",
+        method: "Each start is timed alone, from the call to the joined thread or the reaped process. What \
+            is started does nothing and ends immediately. \
+It runs on the same CPU as the thread that starts it and waits, because it inherits that thread's affinity: \
+two switches are part of the figure, waking another CPU is not.
 
-\"thread\" is pthread_create and pthread_join with the default attributes; the C library keeps the stacks of ended threads, so only the first one is mapped. \
-\"fork-exit\" is fork, _exit in the child and waitpid. Fork copies the page tables of the whole process, and both sides then fault on what they write: the cost grows with the memory that the process holds, \
-which is recorded (resident_bytes). It is that of the measuring process, some tens of MiB; a process of gigabytes pays milliseconds. \
+\"thread\" is pthread_create and pthread_join with the default attributes; the C library keeps the stacks \
+of ended threads, so only the first one is mapped. \
+\"fork-exit\" is fork, _exit in the child and waitpid. Fork copies the page tables of the whole process, \
+and both sides then fault on what they write: the cost grows with the memory that the process holds, \
+which is recorded (resident_bytes). It is that of the measuring process, some tens of MiB; a process of \
+gigabytes pays milliseconds. \
 \"posix_spawn\" starts the program true: no page table is copied, but a program is loaded. \
-\"python\" starts the interpreter that runs latlab, by posix_spawn, as `python -I -S -c pass`: without site-packages and the user's settings. With them it takes at least a third longer, plus what packages do at its start.
+\"python\" starts the interpreter that runs latlab, by posix_spawn, as `python -I -S -c pass`: without \
+site-packages and the user's settings. With them it takes at least a third longer, plus what packages do at \
+its start.
 
-Programs are found in the page cache: each is started once before it is timed. A program that has not ended after ten seconds is killed and the point fails.
+Programs are found in the page cache: each is started once before it is timed. A program that has not ended \
+after ten seconds is killed and the point fails.
 
-Proof: each thread and each forked child ends with a code computed from its number, which is compared; true and Python must end with 0.",
+Proof: each thread and each forked child ends with a code computed from its number, which is compared; true \
+and Python must end with 0.",
         method_version: 1,
         convention: "one start, from the call to the joined or reaped end",
         needs: &["threads and processes"],

@@ -60,16 +60,23 @@ impl Probe for Syscall {
         tier: Tier::Kernel,
         title: "system calls that do nothing",
         question: "What does the cheapest request to the kernel cost?",
-        method: "Calls that the kernel answers immediately, made consecutively through the C library's syscall(), in windows of about 20 µs; a window's mean is one value. \
-What remains is the entry into the kernel and the return, including this kernel's mitigations of attacks that leak memory between the two.
+        method: "Calls that the kernel answers immediately, made consecutively through the C library's \
+            syscall(), in windows of about 20 µs; a window's mean is one value. \
+What remains is the entry into the kernel and the return, including this kernel's mitigations of attacks \
+that leak memory between the two.
 
-getppid is the shortest call: it reads one number, and no library caches it. read-0 reads no bytes from /dev/null: a file descriptor is looked up and the file's own function called. \
-futex-wake looks for a sleeping thread where there is none, as a lock's release does when it has to ask the kernel.
+getppid is the shortest call: it reads one number, and no library caches it. read-0 reads no bytes from \
+/dev/null: a file descriptor is looked up and the file's own function called. \
+futex-wake looks for a sleeping thread where there is none, as a lock's release does when it has to ask the \
+kernel.
 
-clock_gettime is made both ways. clock_gettime-vdso is what programs do: the C library reads the counter in memory that the kernel shares with every process, and no call is made. \
-clock_gettime-syscall asks the kernel itself. Where both cost the same, this machine's clock cannot be read without the kernel, and every time stamp costs a system call.
+clock_gettime is made both ways. clock_gettime-vdso is what programs do: the C library reads the counter in \
+memory that the kernel shares with every process, and no call is made. \
+clock_gettime-syscall asks the kernel itself. Where both cost the same, this machine's clock cannot be read \
+without the kernel, and every time stamp costs a system call.
 
-Every answer is checked: the parent's id, no bytes, no thread woken, a time that is not earlier than the previous one. The addition that counts right answers is part of the figure, below a nanosecond.",
+Every answer is checked: the parent's id, no bytes, no thread woken, a time that is not earlier than the \
+previous one. The addition that counts right answers is part of the figure, below a nanosecond.",
         method_version: 1,
         convention: "one call",
         touches: &["/dev/null, reading no bytes"],

@@ -95,16 +95,23 @@ impl Probe for Timer {
         tier: Tier::Kernel,
         title: "lateness of sleeps and timeouts",
         question: "When a program asks to sleep for a while, how much later does it go on?",
-        method: "A sleep is asked for, and the clock is read before and after it. A value is the time beyond the requested one: the lateness of one sleep, never its length. \
-It includes the timer's delay beyond the due time, the interrupt, the exit from the idle state, and the switch back to the sleeping thread.
+        method: "A sleep is asked for, and the clock is read before and after it. A value is the time \
+            beyond the requested one: the lateness of one sleep, never its length. \
+It includes the timer's delay beyond the due time, the interrupt, the exit from the idle state, and the \
+switch back to the sleeping thread.
 
-The clock is the monotonic one, by which the kernel's timers run: another clock's rate, off by a few millionths, would be microseconds in a long sleep. The reading before the call begins the sleep, so the call itself is part of the lateness. \
+The clock is the monotonic one, by which the kernel's timers run: another clock's rate, off by a few \
+millionths, would be microseconds in a long sleep. The reading before the call begins the sleep, so the \
+call itself is part of the lateness. \
 A sleep that ends early fails the proof. One that a signal ended is not counted.
 
-An ordinary thread's timers may fire up to its timer slack late (50 µs unless it was changed), so that several can share one interrupt; each figure comes with the slack that was found. nanosleep-slack-1 sets the slack of this thread to 1 ns, its least, and \
+An ordinary thread's timers may fire up to its timer slack late (50 µs unless it was changed), so that \
+several can share one interrupt; each figure comes with the slack that was found. nanosleep-slack-1 sets \
+the slack of this thread to 1 ns, its least, and \
 sets it back: the rest is the machine's lateness. Threads of a real-time class have no slack.
 
-nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time, thread-sleep the standard library's sleep, poll a timeout in which nothing happens, in whole milliseconds.",
+nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time, thread-sleep the standard \
+library's sleep, poll a timeout in which nothing happens, in whole milliseconds.",
         method_version: 1,
         convention: "lateness of one sleep: real minus requested",
         touches: &["timer slack of the measuring thread, set back after each block"],

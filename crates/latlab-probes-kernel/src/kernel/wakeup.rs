@@ -61,16 +61,25 @@ impl Probe for Wakeup {
         id: "kernel.wakeup",
         tier: Tier::Kernel,
         title: "waking a thread on another CPU",
-        question: "How long does a sleeping thread need to run again once it is woken, and does it matter how long it slept?",
-        method: "A thread sleeps on a futex on a CPU of its own, as it would on a lock or a condition variable. This thread, on another CPU, lets it sleep for the time of the point and wakes it. \
-A value is one wake-up: from the stamp before the wake call here to the first stamp that the woken thread takes there.
+        question: "How long does a sleeping thread need to run again once it is woken, and does it matter \
+            how long it slept?",
+        method: "A thread sleeps on a futex on a CPU of its own, as it would on a lock or a condition \
+            variable. This thread, on another CPU, lets it sleep for the time of the point and wakes it. \
+A value is one wake-up: from the stamp before the wake call here to the first stamp that the woken thread \
+takes there.
 
-It includes the call, the interrupt to the other CPU, its exit from the idle state, the switch to the thread, and the return to its code. A CPU that has nothing to do goes into a deeper idle state the longer it waits, and needs longer to come out of it: \
-that is why the sleep is a parameter. On a virtual machine an idle CPU is given back to the host, and the host resumes it.
+It includes the call, the interrupt to the other CPU, its exit from the idle state, the switch to the \
+thread, and the return to its code. A CPU that has nothing to do goes into a deeper idle state the longer \
+it waits, and needs longer to come out of it: \
+that is why the sleep is a parameter. On a virtual machine an idle CPU is given back to the host, and the \
+host resumes it.
 
-This thread does not sleep meanwhile but watches the clock, so that its own CPU is awake when it wakes the other one. The sleep is counted from the moment at which the sleeper says that it is about to sleep, about a microsecond before it does.
+This thread does not sleep meanwhile but watches the clock, so that its own CPU is awake when it wakes the \
+other one. The sleep is counted from the moment at which the sleeper says that it is about to sleep, about \
+a microsecond before it does.
 
-A wake-up counts only when the kernel says that there was a sleeper to wake. The sleeper's CPU switched away from it as often as it slept, where the system counts that.",
+A wake-up counts only when the kernel says that there was a sleeper to wake. The sleeper's CPU switched \
+away from it as often as it slept, where the system counts that.",
         method_version: 1,
         convention: "one wake-up, from the call to the woken thread running",
         needs: &["two CPUs"],

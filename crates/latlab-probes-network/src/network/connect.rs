@@ -149,21 +149,35 @@ impl Probe for Connect {
         tier: Tier::Network,
         title: "opening a connection",
         question: "What does connection set-up cost: the name, the connection, and TLS?",
-        method: "A client in a process of its own opens connections to a server in another process, one after the other, and closes them without a request. A value is one phase, timed alone; the phases before it are kept beside it as channels.
+        method: "A client in a process of its own opens connections to a server in another process, one \
+            after the other, and closes them without a request. A value is one phase, timed alone; the \
+            phases before it are kept beside it as channels.
 
-resolve asks the system's resolver for `localhost`, as programs do (getaddrinfo in a thread of its own, because it knows no time-out): no name server is asked, so that this is the least that a name costs. \
-tcp is from the first packet of a connection until it is open: one round trip. tls is a whole handshake after that, by TLS 1.3 with a certificate made at the server's start (ECDSA P-256), no session resumed: one round trip and the arithmetic of both sides.
+resolve asks the system's resolver for `localhost`, as programs do (getaddrinfo in a thread of its own, \
+because it knows no time-out): no name server is asked, so that this is the least that a name costs. \
+tcp is from the first packet of a connection until it is open: one round trip. tls is a whole handshake \
+after that, by TLS 1.3 with a certificate made at the server's start (ECDSA P-256), no session resumed: one \
+round trip and the arithmetic of both sides.
 
-Over an emulated path (--delay, --distance) the same is measured beside the loopback, which is the software's part of it. No connection over the path may open sooner than the path's delay: that would bypass the path. \
+Over an emulated path (--delay, --distance) the same is measured beside the loopback, which is the \
+software's part of it. No connection over the path may open sooner than the path's delay: that would bypass \
+the path. \
 The server counts connections as well as the client.
 
-With --url the same is measured first to the server that it names, over the network in between: its name is resolved as for any program (the system may remember the answer, and does after the first), TLS is used where the URL says https, with the certificates that this system trusts. \
-No more than ten connections a second are opened, at most ten blocks of one (quick), two or four for each of the steps, and none of them carries a request.",
+With --url the same is measured first to the server that it names, over the network in between: its name is \
+resolved as for any program (the system may remember the answer, and does after the first), TLS is used \
+where the URL says https, with the certificates that this system trusts. \
+No more than ten connections a second are opened, at most ten blocks of one (quick), two or four for each \
+of the steps, and none of them carries a request.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one phase of opening one connection",
         needs: &["child processes"],
-        touches: &["sockets on the loopback interface, child processes, a second CPU", "private network namespaces for an emulated path", "with --url connections to the server that it names"],
+        touches: &[
+            "sockets on the loopback interface, child processes, a second CPU",
+            "private network namespaces for an emulated path",
+            "with --url connections to the server that it names",
+        ],
         saturates: false,
         operations: Operations::Unwatched,
     };

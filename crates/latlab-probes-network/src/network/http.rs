@@ -22,7 +22,8 @@ pub struct Http;
 const CONNECTIONS: u32 = 32;
 /// Bytes of an answer of our own server.
 const ANSWER_BYTES: u64 = 1 << 10;
-/// Blocks that a point's time is cut into: enough for an interval between blocks, few enough that each has several requests.
+/// Blocks that a point's time is cut into: enough for an interval between blocks, few enough that each has
+/// several requests.
 const BLOCKS: usize = 16;
 /// Seconds in the quick, standard and thorough profile: with our own server, and with the user's.
 pub const SHARE: Share = Share([0.8, 0.5, 5.0]);
@@ -102,24 +103,41 @@ impl Probe for Http {
         id: "network.http",
         tier: Tier::Network,
         title: "HTTP requests at a fixed rate",
-        question: "When requests come at their own rate, how long does each wait for its answer, counted from when it was due?",
-        method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the due times are drawn in advance (a Poisson process, as of many independent users) and never change. A value is one request from its due time until the last byte of its answer was read; \
-the channel service holds the same requests from when they were sent. A client that waits for each answer before its next request reports only that: while the server stalls it sends nothing, and its quantiles hide the stall (coordinated omission). \
-While a server stalled for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, and users experience the first.
+        question: "When requests come at their own rate, how long does each wait for its answer, counted \
+            from when it was due?",
+        method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the due times are drawn in \
+            advance (a Poisson process, as of many independent users) and never change. A value is one \
+            request from its due time until the last byte of its answer was read; \
+the channel service holds the same requests from when they were sent. A client that waits for each answer \
+before its next request reports only that: while the server stalls it sends nothing, and its quantiles hide \
+the stall (coordinated omission). \
+While a server stalled for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms \
+counted from the sending: both are shown, and users experience the first.
 
-Up to 32 requests are in flight, each on its own connection, all from one thread. A request that finds 32 in flight waits, and its wait counts (held_back). A block that ends while the server stalls continues until its requests are answered, and each request due by then counts as well: \
-a stall is never cut off by a block's end. The last 120 µs before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 µs late although there was room is late because of this program: it is counted (late) and is not a sample, and more than one in a hundred are flagged.
+Up to 32 requests are in flight, each on its own connection, all from one thread. A request that finds 32 \
+in flight waits, and its wait counts (held_back). A block that ends while the server stalls continues until \
+its requests are answered, and each request due by then counts as well: \
+a stall is never cut off by a block's end. The last 120 µs before a due time are spun, because a sleeping \
+thread is woken late; a request that was sent more than 50 µs late although there was room is late because \
+of this program: it is counted (late) and is not a sample, and more than one in a hundred are flagged.
 
-Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following redirections. \
-The certificate must be one that this system trusts; --secret-file holds the secret of another latlab's server (latlab serve).
+Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from \
+memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second \
+unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following \
+redirections. \
+The certificate must be one that this system trusts; --secret-file holds the secret of another latlab's \
+server (latlab serve).
 
-Connections are opened, and some requests sent, before the first that counts. One that the server closes between two requests is opened again by the request that finds it so, and that is part of its time. \
-The first request that fails (refused, reset, truncated, not HTTP, another status than 200, no answer within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
+Connections are opened, and some requests sent, before the first that counts. One that the server closes \
+between two requests is opened again by the request that finds it so, and that is part of its time. \
+The first request that fails (refused, reset, truncated, not HTTP, another status than 200, no answer \
+within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one request, from its due time to the last byte of its answer",
         needs: &["child processes"],
-        touches: &["sockets on the loopback interface and a child process; with --url the server that it names"],
+        touches: &["sockets on the loopback interface and a child process; with --url the server that it \
+            names"],
         saturates: false,
         operations: Operations::SystemCalls,
     };

@@ -130,18 +130,32 @@ impl Probe for Loaded {
         id: "network.loaded",
         tier: Tier::Network,
         title: "round trip while throughput runs",
-        question: "How much longer does a message and its answer take while other connections carry all that they can?",
-        method: "A client sends one message of 64 bytes by TCP and waits for its answer; then the next, as in network.roundtrip with the two sides on two CPUs (where there are two) and asleep while they wait. Meanwhile one or several streams, as in network.throughput, send to the same side as fast as they can. \
+        question: "How much longer does a message and its answer take while other connections carry all \
+            that they can?",
+        method: "A client sends one message of 64 bytes by TCP and waits for its answer; then the next, as \
+            in network.roundtrip with the two sides on two CPUs (where there are two) and asleep while they \
+            wait. Meanwhile one or several streams, as in network.throughput, send to the same side as fast \
+            as they can. \
 A value is one round trip, there and back. The idle point is taken between the loaded ones like any other.
 
-Over an emulated path (--delay, --rate, --distance) the streams fill the queue before its slowest link, and a round trip waits in that queue too (bufferbloat). It is at most the queue's length over the rate, unless TCP keeps the queue shorter. \
-Messages and streams share the path in both directions; what carries the path has CPUs of its own where there are any. On the loopback there is no such queue: what is added there is other threads on the CPUs and in the kernel, the software's own share of it, and is shown beside every emulated figure.
+Over an emulated path (--delay, --rate, --distance) the streams fill the queue before its slowest link, and \
+a round trip waits in that queue too (bufferbloat). It is at most the queue's length over the rate, unless \
+TCP keeps the queue shorter. \
+Messages and streams share the path in both directions; what carries the path has CPUs of its own where \
+there are any. On the loopback there is no such queue: what is added there is other threads on the CPUs and \
+in the kernel, the software's own share of it, and is shown beside every emulated figure.
 
-Round trips a minute is how many such trips one after the other fit in a minute, from the mean (what is called responsiveness, in round trips of an open connection; the published measures add handshakes and servers). \
-Each trip counts once, so that times in which they are short have more of them: the share of time, not of trips, that is slow is larger than the curve says.
+Round trips a minute is how many such trips one after the other fit in a minute, from the mean (what is \
+called responsiveness, in round trips of an open connection; the published measures add handshakes and \
+servers). \
+Each trip counts once, so that times in which they are short have more of them: the share of time, not of \
+trips, that is slow is larger than the curve says.
 
-The streams send for some milliseconds, over a path for ten round trips of it, before the first trip that counts. The load is what they carried during these trips. Proof: that of network.roundtrip for every answer, and that of network.throughput for every stream. \
-Where no path can be emulated, an emulated point fails with the reason: a server that waits before it answers has no queue.",
+The streams send for some milliseconds, over a path for ten round trips of it, before the first trip that \
+counts. The load is what they carried during these trips. Proof: that of network.roundtrip for every \
+answer, and that of network.throughput for every stream. \
+Where no path can be emulated, an emulated point fails with the reason: a server that waits before it \
+answers has no queue.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one message there and its answer back, while streams run",

@@ -29,7 +29,8 @@ const POINTS: [(Transport, &[usize], u8); 6] = [
 
 /// Round trips before the first that counts.
 const WARM: u64 = 16;
-/// As long they go on where both sides sleep on CPUs of their own, s: after 50 to 100 ms of mostly waiting the figure stays.
+/// As long they go on where both sides sleep on CPUs of their own, s: after 50 to 100 ms of mostly waiting
+/// the figure stays.
 const IDLING_S: f64 = 0.1;
 
 /// A message there and its answer back.
@@ -71,7 +72,8 @@ impl Trip {
         whole_part(block_s / self.takes_s()).max(16).into()
     }
 
-    /// Whether both sides sleep on CPUs of their own, and go on for a while before the first block of a visit.
+    /// Whether both sides sleep on CPUs of their own, and go on for a while before the first block of a
+    /// visit.
     fn idles(self) -> bool {
         self.placement == Placement::AcrossBlocking
     }
@@ -147,22 +149,37 @@ impl Probe for RoundTrip {
         id: "network.roundtrip",
         tier: Tier::Network,
         title: "round trip through a socket",
-        question: "How long does a message to another process and its answer take, and how much of that is waking a process up?",
-        method: "A client sends one message and waits for its answer; then the next. A value is one round trip, there and back, never half of it: from before the send to after the last byte of the answer, each timed alone.
+        question: "How long does a message to another process and its answer take, and how much of that is \
+            waking a process up?",
+        method: "A client sends one message and waits for its answer; then the next. A value is one round \
+            trip, there and back, never half of it: from before the send to after the last byte of the \
+            answer, each timed alone.
 
-The server is a process of its own with one thread. Both sides are pinned, and where they are is part of the point, because it decides the figure: on loopback all three are called \"the\" latency. \
-same-cpu: both share a CPU, which switches between them; no other CPU is woken. across-blocking: the server is on another CPU and both sleep in their calls, so that each message wakes an idle CPU: twice in a round trip. \
-across-polling: the same two CPUs, but both sides poll instead of sleeping; what remains is the time in the kernel. The difference of the last two is the wake-ups (wake_up_ns); `kernel.wakeup` gives one of them by a futex.
+The server is a process of its own with one thread. Both sides are pinned, and where they are is part of \
+the point, because it decides the figure: on loopback all three are called \"the\" latency. \
+same-cpu: both share a CPU, which switches between them; no other CPU is woken. across-blocking: the server \
+is on another CPU and both sleep in their calls, so that each message wakes an idle CPU: twice in a round \
+trip. \
+across-polling: the same two CPUs, but both sides poll instead of sleeping; what remains is the time in the \
+kernel. The difference of the last two is the wake-ups (wake_up_ns); `kernel.wakeup` gives one of them by a \
+futex.
 
-TCP (without Nagle's algorithm) and UDP go through the loopback interface, 127.0.0.1 or where that is missing ::1; a Unix stream socket goes past the network's layers. UDP carries no message above 65,507 bytes. \
+TCP (without Nagle's algorithm) and UDP go through the loopback interface, 127.0.0.1 or where that is \
+missing ::1; a Unix stream socket goes past the network's layers. UDP carries no message above 65,507 bytes. \
 A new connection is opened for each visit to a point, and some round trips warm it up, untimed. \
-Where both sides sleep on CPUs of their own, these continue for a tenth of a second: just after other work a CPU wakes up sooner than one that has been mostly idle (50 against 70 microseconds for a round trip, seen on an otherwise idle machine), and a program that only waits for messages gets the later figure. \
+Where both sides sleep on CPUs of their own, these continue for a tenth of a second: just after other work \
+a CPU wakes up sooner than one that has been mostly idle (50 against 70 microseconds for a round trip, seen \
+on an otherwise idle machine), and a program that only waits for messages gets the later figure. \
 The one just after work is kept beside it (just_after_work_ns).
 
-Each request carries words that only it has, at its begin, each 4 KiB and its end; the server changes them, and the client compares every byte of the answer, untimed. An answer that was lost, doubled, given too early or to another request does not count. \
-Both sides count messages and bytes, and the kernel their switches: a side that blocks must have slept, one that polls must not.
+Each request carries words that only it has, at its begin, each 4 KiB and its end; the server changes them, \
+and the client compares every byte of the answer, untimed. An answer that was lost, doubled, given too \
+early or to another request does not count. \
+Both sides count messages and bytes, and the kernel their switches: a side that blocks must have slept, one \
+that polls must not.
 
-No timer is set in the timed calls: a watching thread stops what takes longer than some seconds, and the point ends with that reason. The server ends with this process, however that ends.",
+No timer is set in the timed calls: a watching thread stops what takes longer than some seconds, and the \
+point ends with that reason. The server ends with this process, however that ends.",
         method_version: 2,
         unit: Unit::Ns,
         convention: "one message there and its answer back",

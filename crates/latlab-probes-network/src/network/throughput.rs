@@ -37,13 +37,15 @@ const POINTS: [(Transport, usize, u32, Placement, u8); 14] = [
 /// More streams than this for each CPU tell nothing new.
 const STREAMS_PER_CPU: usize = 4;
 
-/// As long several streams that may go anywhere run before the first block of a visit, s: so long the system takes to spread them over the CPUs.
+/// As long several streams that may go anywhere run before the first block of a visit, s: so long the system
+/// takes to spread them over the CPUs.
 const SPREADING_S: f64 = 0.3;
 
 /// How a block is spent.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// From a connection's first byte to its first block, s, without a rest between them; 0 where it begins with the block.
+    /// From a connection's first byte to its first block, s, without a rest between them; 0 where it begins
+    /// with the block.
     spreading_s: f64,
     /// From a connection's first byte to its first window, s.
     fresh_s: f64,
@@ -61,7 +63,8 @@ impl Pace {
             spreading_s: if spread { SPREADING_S } else { 0.0 },
             fresh_s: profile.of([4e-3, 10e-3, 20e-3]),
             again_s: 1e-3,
-            // The system moves such streams all the time: short blocks differ from each other, by whom they met together.
+            // The system moves such streams all the time: short blocks differ from each other, by whom they
+            // met together.
             window_s: profile.of([2e-3, if spread { 10e-3 } else { 4e-3 }, 10e-3]),
             windows: profile.of([4, 6, 10]),
         }
@@ -168,20 +171,37 @@ impl Probe for Throughput {
         id: "network.throughput",
         tier: Tier::Network,
         title: "throughput by streams",
-        question: "How many bytes a second go to another process through sockets, and do several connections carry more than one?",
-        method: "Each stream is a connection with a thread at either end: one here that sends messages of one size, one in a process of its own that reads what arrives, at most 128 KiB at a time. A value is the rate of all streams together in one window of some milliseconds. \
-Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes see, so that nothing is counted that is still in a buffer, and nothing waits to be acknowledged; the time stamps are taken here, beside the counters. \
-A new connection is opened for each visit to a point and sends for some milliseconds before the first window: windows and buffers of TCP grow in that time. \
-Several streams that may go anywhere send for 0.3 seconds first, in which the system spreads them over the CPUs, and continue into the block without a pause: after one they carry less for some hundredths of a second.
+        question: "How many bytes a second go to another process through sockets, and do several \
+            connections carry more than one?",
+        method: "Each stream is a connection with a thread at either end: one here that sends messages of \
+            one size, one in a process of its own that reads what arrives, at most 128 KiB at a time. A \
+            value is the rate of all streams together in one window of some milliseconds. \
+Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes \
+see, so that nothing is counted that is still in a buffer, and nothing waits to be acknowledged; the time \
+stamps are taken here, beside the counters. \
+A new connection is opened for each visit to a point and sends for some milliseconds before the first \
+window: windows and buffers of TCP grow in that time. \
+Several streams that may go anywhere send for 0.3 seconds first, in which the system spreads them over the \
+CPUs, and continue into the block without a pause: after one they carry less for some hundredths of a second.
 
-Where the two ends run decides the figure and is part of the point. anywhere: the system places the threads, as it does with other programs; each stream begins on a CPU of its own, in turn, because the system takes tenths of a second to spread threads that start on one, and four streams carry half as much until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
-across-blocking: the sender is on one CPU and the receiver on another. On loopback the sender's call does the work of both sides up to the receiver's buffer, and waking a receiver on an idle CPU costs the sender too.
+Where the two ends run decides the figure and is part of the point. anywhere: the system places the \
+threads, as it does with other programs; each stream begins on a CPU of its own, in turn, because the \
+system takes tenths of a second to spread threads that start on one, and four streams carry half as much \
+until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
+across-blocking: the sender is on one CPU and the receiver on another. On loopback the sender's call does \
+the work of both sides up to the receiver's buffer, and waking a receiver on an idle CPU costs the sender too.
 
-TCP goes through the loopback interface, 127.0.0.1 or where that is missing ::1, without Nagle's algorithm; a Unix stream socket goes past the network's layers. Message is what one call hands over, not a packet.
+TCP goes through the loopback interface, 127.0.0.1 or where that is missing ::1, without Nagle's algorithm; \
+a Unix stream socket goes past the network's layers. Message is what one call hands over, not a packet.
 
-Proof: the contents come from a seed that the receiver never learns. Both ends take the first word of each 4 KiB of the stream, and of each MiB one page whole, into a number that depends on every word and on their order; the numbers and the counts of bytes must be the same at both ends of every stream. \
-Comparing every byte would be a second reading of all of them (as in network.roundtrip, where it is not timed). What TCP reports of its connections (TCP_INFO) is kept as evidence: round trip, congestion window, segments sent again, and for what share of the time the receiver's or the sender's buffer was the limit. \
-A receiver that reads nothing ends the point after some seconds. The receiving process ends with this one, however that ends.",
+Proof: the contents come from a seed that the receiver never learns. Both ends take the first word of each \
+4 KiB of the stream, and of each MiB one page whole, into a number that depends on every word and on their \
+order; the numbers and the counts of bytes must be the same at both ends of every stream. \
+Comparing every byte would be a second reading of all of them (as in network.roundtrip, where it is not \
+timed). What TCP reports of its connections (TCP_INFO) is kept as evidence: round trip, congestion window, \
+segments sent again, and for what share of the time the receiver's or the sender's buffer was the limit. \
+A receiver that reads nothing ends the point after some seconds. The receiving process ends with this one, \
+however that ends.",
         method_version: 2,
         unit: Unit::BytesPerS,
         convention: "bytes taken out of the sockets by the receiving program, without any header",

@@ -32,7 +32,8 @@ const MIB: u64 = 1 << 20;
 const USUAL: u64 = 100 * KIB;
 /// The file that shows the throughput, where the rate allows it.
 const LARGE: u64 = 10 * MIB;
-/// Transfers at once: first those that show where a plateau begins on a long path, from which the search goes on; then what lies long before it.
+/// Transfers at once: first those that show where a plateau begins on a long path, from which the search goes
+/// on; then what lies long before it.
 const COARSE: [u32; 6] = [64, 32, 16, 8, 4, 2];
 /// To which step a knee is looked for; beyond 64 only where the goodput still rises there.
 const GRID: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128];
@@ -202,7 +203,8 @@ impl Fetch {
         whole_part(wanted_s / self.one_s(env) * f64::from(workers)).min(MOST).max(least)
     }
 
-    /// How often a block repeats the experiment with ten files: sets of a millisecond are a matter of who has the CPU, and many of them are less so.
+    /// How often a block repeats the experiment with ten files: sets of a millisecond are a matter of who has
+    /// the CPU, and many of them are less so.
     fn sets(self, env: &Env) -> u32 {
         let lessons = self.concurrency == POOL && self.is_own();
         let control = self.path == PathKind::Loopback && matches!(path_asked(&env.settings), Ok(Some(_)));
@@ -218,7 +220,8 @@ impl Fetch {
         whole_part(wanted_s / one_s).clamp(1, MOST_SETS)
     }
 
-    /// Which sets of ten files a block holds, in this order, when so many blocks were taken before: by the pool, or by one.
+    /// Which sets of ten files a block holds, in this order, when so many blocks were taken before: by the
+    /// pool, or by one.
     fn order(self, blocks: usize) -> &'static [bool] {
         const A_B_B_A: [bool; 4] = [false, true, true, false];
         if self.concurrency != POOL {
@@ -232,7 +235,8 @@ impl Fetch {
         }
     }
 
-    /// One transfer at a time on a new and on a kept connection, and large ones; how many at once help is a curve.
+    /// One transfer at a time on a new and on a kept connection, and large ones; how many at once help is a
+    /// curve.
     fn rank(self, env: &Env) -> Rank {
         if self.path != PathKind::Loopback {
             return Rank::Once;
@@ -309,8 +313,8 @@ fn wanted(env: &Env, path: PathKind) -> Vec<(u8, Fetch)> {
     }
     let ten = |bytes, connections| Fetch::ten(path, bytes, connections, Engine::Latlab);
     let profile = env.settings.profile;
-    // Over a path the experiment takes seconds, and so does the beginning of a sweep; where there is none they take less than what else is asked
-    // here.
+    // Over a path the experiment takes seconds, and so does the beginning of a sweep; where there is none
+    // they take less than what else is asked here.
     let far = paths(&env.settings) != [PathKind::Loopback];
     let (experiment, swept_below) = if far { (2, 5) } else { (0, 3) };
     // Over a path Python's libraries come before what only refines other figures.
@@ -374,32 +378,70 @@ impl Probe for Transfer {
         tier: Tier::Network,
         title: "transfers, sequential and concurrent",
         question: "What does a file over the network cost, and how many transfers should run concurrently?",
-        method: "A client in a process of its own fetches files by HTTP from a server in another one, which hands out slices of one buffer and reads no disk; every body is compared byte by byte, and the server's counts of connections and requests must be the client's. \
-A value is one transfer: from before its connection is opened (new), or before its request (kept), to its last byte. Its phases are kept as channels: resolve, connect, tls, request, first-byte, last-byte.
+        method: "A client in a process of its own fetches files by HTTP from a server in another one, which \
+            hands out slices of one buffer and reads no disk; every body is compared byte by byte, and the \
+            server's counts of connections and requests must be the client's. \
+A value is one transfer: from before its connection is opened (new), or before its request (kept), to its \
+last byte. Its phases are kept as channels: resolve, connect, tls, request, first-byte, last-byte.
 
-transfers: a number of workers, each a thread that takes the next file when it is done with one; all on the client's CPU, the server on another. Rates are taken while all of them work, from the first completion of the last to begin until the last file is begun: neither the start nor the end counts. \
-In that time Little's law must hold: transfers under way = rate x time of one. Kept connections have carried two files before, so that their windows are open.
+transfers: a number of workers, each a thread that takes the next file when it is done with one; all on the \
+client's CPU, the server on another. Rates are taken while all of them work, from the first completion of \
+the last to begin until the last file is begun: neither the start nor the end counts. \
+In that time Little's law must hold: transfers under way = rate x time of one. Kept connections have \
+carried two files before, so that their windows are open.
 
-ten-files: the lesson's experiment. Ten files by one worker, by six, by six, by one (A B B A, so that a drift cancels; over a path, where that takes seconds, A B in one block and B A in the next); a value is the time of all ten by six. New opens a connection for each file; kept one for each worker, and opening it counts. \
-Ten files by w workers take ceil(10/w) batches: six workers are 5 times faster at most, and six are no better than five. Where a set takes a millisecond, as on the loopback, a block repeats A B B A up to 64 times, and its speed-up is that of the medians of its sets.
+ten-files: the lesson's experiment. Ten files by one worker, by six, by six, by one (A B B A, so that a \
+drift cancels; over a path, where that takes seconds, A B in one block and B A in the next); a value is the \
+time of all ten by six. New opens a connection for each file; kept one for each worker, and opening it \
+counts. \
+Ten files by w workers take ceil(10/w) batches: six workers are 5 times faster at most, and six are no \
+better than five. Where a set takes a millisecond, as on the loopback, a block repeats A B B A up to 64 \
+times, and its speed-up is that of the medians of its sets.
 
-The knee is the smallest concurrency that reaches 80 % of the largest goodput. From 16, 32 and 64 it is searched step by step: beyond 64 (to 128) while the goodput still rises there by more than 15 % with twice as many, then halfway between the one that reaches it and the one before, until they are neighbours (16, 20, 24, 28, 32, ...) or the time is up. Its range is that of the concurrency at which each round alone crosses that share, interpolated between steps; where one round measured the sweep, that by which it moves as each step's goodput goes to the ends of its own range. It reaches down to the step before: the values between are unknown. Where no plateau was reached, no knee is reported. It is predicted from one transfer alone, one throughput (a large file on a connection that has been going on) and the CPU time of the busier side, and then measured.
+The knee is the smallest concurrency that reaches 80 % of the largest goodput. From 16, 32 and 64 it is \
+searched step by step: beyond 64 (to 128) while the goodput still rises there by more than 15 % with twice \
+as many, then halfway between the one that reaches it and the one before, until they are neighbours (16, \
+20, 24, 28, 32, ...) or the time is up. Its range is that of the concurrency at which each round alone \
+crosses that share, interpolated between steps; where one round measured the sweep, that by which it moves \
+as each step's goodput goes to the ends of its own range. It reaches down to the step before: the values \
+between are unknown. Where no plateau was reached, no knee is reported. It is predicted from one transfer \
+alone, one throughput (a large file on a connection that has been going on) and the CPU time of the busier \
+side, and then measured.
 
-The model of a transfer: round trips of the handshakes and of the request, those in which a new connection waits for its window to grow (10 segments of 1448 bytes, doubling, until the link is full), bytes over the rate, and the software's part as the loopback shows it. \
-Where the server's congestion control is BBR, windows after the first leave at a pace of 2.86 times the best rate seen so far, as Linux does it: the last window's bytes then add a share of a round trip (half of one at 1 MiB), and on a kept connection too: 0.54 of one, unless the link takes longer. Both laws come from the protocols, none of their numbers is fitted. \
-A round trip is the median of those that connecting and asking took in this run; the time after the first byte is predicted from the file's size alone. A second line fits the round trip and the fixed part to all sizes.
+The model of a transfer: round trips of the handshakes and of the request, those in which a new connection \
+waits for its window to grow (10 segments of 1448 bytes, doubling, until the link is full), bytes over the \
+rate, and the software's part as the loopback shows it. \
+Where the server's congestion control is BBR, windows after the first leave at a pace of 2.86 times the \
+best rate seen so far, as Linux does it: the last window's bytes then add a share of a round trip (half of \
+one at 1 MiB), and on a kept connection too: 0.54 of one, unless the link takes longer. Both laws come from \
+the protocols, none of their numbers is fitted. \
+A round trip is the median of those that connecting and asking took in this run; the time after the first \
+byte is predicted from the file's size alone. A second line fits the round trip and the fixed part to all \
+sizes.
 
-With --url single transfers of that URL come first, on new connections and on a kept one, by their phases: one at a time, no more than ten a second, ten blocks of one (quick), two or four at most, and nothing longer than 16 MiB. The server decides the answer's length and contents; every answer must have status 200 and end. \
-No model or knee is concluded for it: its rate and its server's window are not known, and looking for its knee would load it.
+With --url single transfers of that URL come first, on new connections and on a kept one, by their phases: \
+one at a time, no more than ten a second, ten blocks of one (quick), two or four at most, and nothing \
+longer than 16 MiB. The server decides the answer's length and contents; every answer must have status 200 \
+and end. \
+No model or knee is concluded for it: its rate and its server's window are not known, and looking for its \
+knee would load it.
 
-Over an emulated path (--delay, --rate, --distance) all of it is measured beside the loopback. Where no path can be emulated the server waits before it answers: valid for the time to the first byte only, and nothing else is concluded.
+Over an emulated path (--delay, --rate, --distance) all of it is measured beside the loopback. Where no \
+path can be emulated the server waits before it answers: valid for the time to the first byte only, and \
+nothing else is concluded.
 
-Python's rows: the same ten files by `requests` and `httpx` with a ThreadPoolExecutor, where they are installed beside the interpreter that latlab runs in, in a process of their own on the client's CPU. Over a path they come before what only refines the other figures.",
+Python's rows: the same ten files by `requests` and `httpx` with a ThreadPoolExecutor, where they are \
+installed beside the interpreter that latlab runs in, in a process of their own on the client's CPU. Over a \
+path they come before what only refines the other figures.",
         method_version: 3,
         unit: Unit::Ns,
         convention: "one transfer, or one set of ten",
         needs: &["child processes"],
-        touches: &["sockets on the loopback interface, child processes, a second CPU", "private network namespaces for an emulated path", "with --url the server that it names"],
+        touches: &[
+            "sockets on the loopback interface, child processes, a second CPU",
+            "private network namespaces for an emulated path",
+            "with --url the server that it names",
+        ],
         saturates: false,
         operations: Operations::Unwatched,
     };
@@ -408,7 +450,8 @@ Python's rows: the same ten files by `requests` and `httpx` with a ThreadPoolExe
         settings.url.is_some().then_some(AWAY)
     }
 
-    /// Ten files by one after the other over 20 ms take a second, and six blocks of each of the libraries half a minute.
+    /// Ten files by one after the other over 20 ms take a second, and six blocks of each of the libraries
+    /// half a minute.
     fn takes_the_rest(&self, settings: &Settings) -> bool {
         settings.url.is_none() && paths(settings) != [PathKind::Loopback]
     }

@@ -8,7 +8,8 @@ use super::names::PathKind;
 use latlab_probes_shared::{no_kernel, other_cpu};
 use latlab_stats::count::nearest;
 
-/// Requests and connections to that server come no faster than one in this time, and are so many a point: nobody's server is loaded.
+/// Requests and connections to that server come no faster than one in this time, and are so many a point:
+/// nobody's server is loaded.
 pub(crate) const NAMED_PAUSE_S: f64 = 0.1;
 /// About what one of them takes, with the pause before it, s.
 pub(crate) const NAMED_ONE_S: f64 = NAMED_PAUSE_S + 0.15;
@@ -55,7 +56,8 @@ pub(crate) fn paths(settings: &Settings) -> Vec<PathKind> {
     named.into_iter().chain(emulated).chain([PathKind::Loopback]).collect()
 }
 
-/// Whether probes with a client and a server in processes of their own can run. `here` is whether they were written for this system.
+/// Whether probes with a client and a server in processes of their own can run. `here` is whether they were
+/// written for this system.
 pub(crate) fn support(here: bool, env: &Env) -> Support {
     if let Err(reason) = path_asked(&env.settings) {
         return Support::No(reason);
@@ -77,7 +79,8 @@ pub(crate) fn support_beside(here: bool, env: &Env, children: &str, on_one_cpu: 
     Support::Yes
 }
 
-/// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are left.
+/// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are
+/// left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seats {
     pub(crate) client: u32,

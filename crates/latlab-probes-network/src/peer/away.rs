@@ -8,7 +8,8 @@ use latlab_net::fetch::{FetchError, Phase};
 /// The longest secret that is read, bytes; the command has checked its file.
 const MOST_SECRET_BYTES: usize = 4096;
 
-/// What a failure says in a record, where a request had so long. Whose name was looked up is the user's affair and in the run's settings.
+/// What a failure says in a record, where a request had so long. Whose name was looked up is the user's
+/// affair and in the run's settings.
 pub(crate) fn reported(error: &FetchError, patience: Duration) -> ProbeError {
     ProbeError::Other(match error {
         FetchError::NoName(why) => match why.split_once(": ") {

@@ -1,4 +1,5 @@
-//! The client of HTTP in a process of its own: transfers by one or many at once, each with the stamps of its phases.
+//! The client of HTTP in a process of its own: transfers by one or many at once, each with the stamps of its
+//! phases.
 
 use std::cell::Cell;
 use std::io::{BufRead, Write};
@@ -23,7 +24,8 @@ use super::web::{Listening, WebServer};
 
 /// How long a child may take for what needs no network.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest body that is taken from the user's server: ten of them leave a small machine's traffic what it was.
+/// The longest body that is taken from the user's server: ten of them leave a small machine's traffic what it
+/// was.
 const MOST_NAMED_BYTES: u64 = 16 << 20;
 /// Beside the time that its transfers may take, the child needs some for its threads and for telling.
 const TELLING: Duration = Duration::from_secs(5);
@@ -112,7 +114,8 @@ impl WebClient {
         self.ask(&request, 2 * work.patience + TELLING)
     }
 
-    /// Does the work, whose connections were prepared when it keeps any. Every body was compared with what it must be.
+    /// Does the work, whose connections were prepared when it keeps any. Every body was compared with what it
+    /// must be.
     pub(crate) fn transfer(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         let request = Request::Transfer(work.clone());
         self.ask(&request, work.patience + TELLING)
@@ -275,7 +278,8 @@ impl Client {
         } else {
             return Ok(Transferred::default());
         }
-        // Twice: after it the window of the connection is as wide as these files make it. The user's server is asked once.
+        // Twice: after it the window of the connection is as wide as these files make it. The user's server
+        // is asked once.
         let warm = Work { count: if named { 1 } else { 2 * work.workers }, ..work.clone() };
         let warmed = self.transfer(&warm)?;
         Ok(Transferred { connections: opened + warmed.connections, ..warmed })
@@ -414,8 +418,9 @@ impl Task<'_> {
         Ok((all, connection))
     }
 
-    /// One transfer, on the connection that was kept or on a new one. An error says besides whether the user's server had closed the one that was
-    /// kept, as it may between two requests: then the request is sent again, and the new connection is part of its time.
+    /// One transfer, on the connection that was kept or on a new one. An error says besides whether the
+    /// user's server had closed the one that was kept, as it may between two requests: then the request is
+    /// sent again, and the new connection is part of its time.
     fn one(
         &self,
         kept: Option<Connection>,

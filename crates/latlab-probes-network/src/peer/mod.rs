@@ -5,7 +5,8 @@
 //!        ├─► a path's keeper, where one is asked ├── Route: the loopback, a path of known length, or a server that waits
 //!        └─► a server, in a process of its own ──┘
 //! ```
-//! Probes that measure over a path have their client in a child process too: this process has threads and cannot go elsewhere.
+//! Probes that measure over a path have their client in a child process too: this process has threads and
+//! cannot go elsewhere.
 
 mod asked;
 #[cfg(target_os = "linux")]

@@ -45,8 +45,8 @@ impl Pair {
         ))
     }
 
-    /// The server counted what the client did: no connection and no answer came from elsewhere, and none is missing. The user's server counts
-    /// for itself.
+    /// The server counted what the client did: no connection and no answer came from elsewhere, and none is
+    /// missing. The user's server counts for itself.
     pub(crate) fn counted(&mut self) -> Option<Check> {
         let counting = self.server.as_mut()?;
         let own = (self.connections, self.requests);

@@ -23,7 +23,8 @@ fn a_delay_is_that_of_a_round_trip_and_a_rate_counts_decimal_bits() {
 fn what_is_emulated_says_so_and_how() {
     let route = |text: &str| serde_json::from_str::<RouteDetails>(text).expect("a route").label();
     let line = r#"{"kind":"delay-line","least_rtt_ns":20040000,"rate_bit_per_s":200000000,"rtt_ns":20000000,"why_not_better":[]}"#;
-    let reported = "emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces (measured: 20.040 ms)";
+    let reported = "emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces \
+        (measured: 20.040 ms)";
     assert_eq!(route(line).as_deref(), Some(reported));
     let waits = r#"{"kind":"application","rtt_ns":500000,"valid_for":"little","why_not_better":[]}"#;
     let reported = "emulated: the server waits 0.5 ms before it answers; valid for little";

@@ -11,7 +11,8 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// To this CPU. Fails when the system does not let this thread choose: a placement that cannot be kept is not measured.
+    /// To this CPU. Fails when the system does not let this thread choose: a placement that cannot be kept is
+    /// not measured.
     pub fn to(cpu: u32) -> Result<Self> {
         let what = || format!("keeping a thread on CPU {cpu}");
         let before = sched_getaffinity(None).map_err(|error| refused(what(), error))?;

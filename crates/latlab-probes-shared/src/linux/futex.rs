@@ -23,8 +23,9 @@ impl Scope {
     }
 }
 
-/// Sleeps until the word is no longer `value`; the new one. Never spins: the kernel compares before it lets the thread sleep.
-/// `None` when the system refuses futexes.
+/// Sleeps until the word is no longer
+/// `value`; the new one. Never spins: the kernel compares before it lets the thread sleep. `None` when the
+/// system refuses futexes.
 #[inline]
 pub fn wait_while(word: &AtomicU32, value: u32, scope: Scope) -> Option<u32> {
     loop {
@@ -39,7 +40,8 @@ pub fn wait_while(word: &AtomicU32, value: u32, scope: Scope) -> Option<u32> {
     }
 }
 
-/// Wakes one thread that sleeps on the word; how many there were to wake, 0 or 1. `None` when the system refuses.
+/// Wakes one thread that sleeps on the word; how many there were to wake, 0 or 1. `None` when the system
+/// refuses.
 #[inline]
 pub fn wake_one(word: &AtomicU32, scope: Scope) -> Option<usize> {
     wake(word, scope.flags(), 1).ok()

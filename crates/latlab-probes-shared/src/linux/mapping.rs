@@ -27,8 +27,8 @@ fn refused_of(what: &str, bytes: usize, error: rustix::io::Errno) -> ProbeError 
 }
 
 impl Region {
-    /// Private anonymous memory, in pages of this size as far as the kernel lets itself be told.
-    /// Fails when the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
+    /// Private anonymous memory, in pages of this size as far as the kernel lets itself be told. Fails when
+    /// the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
     pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self> {
         let whole_bytes = if pages == Pages::Huge { bytes + HUGE_BYTES } else { bytes };
         let region =
@@ -60,7 +60,8 @@ impl Region {
         Ok(Self { whole: whole.cast(), whole_bytes: bytes, base: whole.cast(), bytes })
     }
 
-    /// The first `bytes` of a file, private and writable: the first write to a page copies it. Fails when the kernel refuses the mapping.
+    /// The first `bytes` of a file, private and writable: the first write to a page copies it. Fails when the
+    /// kernel refuses the mapping.
     pub fn private_file(file: impl AsFd, bytes: usize) -> Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     }
@@ -78,9 +79,9 @@ impl Region {
         Ok(Self { whole, whole_bytes: bytes, base: whole, bytes })
     }
 
-    /// The first `pages` pages of a file, to be read, each a mapping of its own with an inaccessible page after it: a fault can map no
-    /// neighbours, because there are none. Page `n` is at `2 * n * page_bytes()`.
-    /// Fails when the kernel refuses a mapping (65,530 at most in one process).
+    /// The first `pages` pages of a file, to be read, each a mapping of its own with an inaccessible page
+    /// after it: a fault can map no neighbours, because there are none. Page `n` is at
+    /// `2 * n * page_bytes()`. Fails when the kernel refuses a mapping (65,530 at most in one process).
     pub fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self> {
         let bytes = 2 * pages * page_bytes();
         // SAFETY: address space only.
@@ -164,13 +165,15 @@ impl Region {
         }
     }
 
-    /// Pages that have memory (of a file: that are in the page cache), as mincore(2) says. `None` where it says nothing.
+    /// Pages that have memory (of a file: that are in the page cache), as mincore(2) says. `None` where it
+    /// says nothing.
     pub fn resident(&self) -> Option<usize> {
         resident(self.base, self.bytes)
     }
 }
 
-/// Pages of this range that have memory; `None` where the kernel does not say, as for a range that is not mapped.
+/// Pages of this range that have memory; `None` where the kernel does not say, as for a range that is not
+/// mapped.
 pub fn resident(base: *mut u8, bytes: usize) -> Option<usize> {
     // SAFETY: mincore takes any address; each of its answers has its byte.
     let states = unsafe {

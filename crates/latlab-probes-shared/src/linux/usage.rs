@@ -40,8 +40,8 @@ impl Task {
 
     /// Time that it has spent on a CPU, ns. `None` where the system does not tell.
     pub fn cpu_ns(self) -> Option<u64> {
-        // The kernel's encoding of a task in a clock's number (CPUCLOCK_SCHED, and CPUCLOCK_PERTHREAD_MASK for a thread),
-        // as pthread_getcpuclockid(3) and clock_getcpuclockid(3) make it.
+        // The kernel's encoding of a task in a clock's number (CPUCLOCK_SCHED, and CPUCLOCK_PERTHREAD_MASK
+        // for a thread), as pthread_getcpuclockid(3) and clock_getcpuclockid(3) make it.
         const SCHED: i32 = 2;
         const PER_THREAD: i32 = 4;
         let clock = match self {

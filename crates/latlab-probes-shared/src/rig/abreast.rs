@@ -18,7 +18,8 @@ pub trait Toil: Send + 'static {
 pub struct Abreast<W> {
     /// Each with the number of operations that it was asked for.
     pub threads: Vec<Done<Beside<W>>>,
-    /// Windows of the first thread that began or ended while another one was not at work; they are no samples.
+    /// Windows of the first thread that began or ended while another one was not at work; they are no
+    /// samples.
     pub alone: u64,
 }
 
@@ -45,8 +46,8 @@ impl<W> Beside<W> {
 /// Both cores at work before the first window, ns: they come from sleep, and see that the line is shared.
 const WARM_NS: f64 = 300_000.0;
 
-/// One block: all works at once, each on its CPU; windows of about `window_ns` on the first. `prepare` is called before each round.
-/// Fails when a thread died, or they never got to run at the same time.
+/// One block: all works at once, each on its CPU; windows of about `window_ns` on the first. `prepare` is
+/// called before each round. Fails when a thread died, or they never got to run at the same time.
 pub fn abreast<W: Toil + Clone>(
     rig: &mut Rig,
     clock: &Clock,

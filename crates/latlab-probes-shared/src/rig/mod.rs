@@ -3,8 +3,9 @@
 //! ```text
 //! Rig ──(CPU, work) for each thread──► pin ► counters ► start line ► work ► counters ──► Done
 //! ```
-//! Threads persist from round to round and move to another CPU when a round says so. Every wait in here has a bound: who waits
-//! longer than a partner that runs would ever take lets others run, and gives up when the round is over.
+//! Threads persist from round to round and move to another CPU when a round says so. Every wait in here has a
+//! bound: who waits longer than a partner that runs would ever take lets others run, and gives up when the
+//! round is over.
 
 mod abreast;
 mod page;
@@ -27,7 +28,8 @@ pub use tally::Tally;
 
 /// A round that lasts longer than this is cut short with what it has, ns: fifty times what a block takes.
 const ENOUGH_NS: f64 = 100e6;
-/// A round that has nothing after this long fails, ns: hundreds of a busy scheduler's time slices (3 to 4 ms).
+/// A round that has nothing after this long fails, ns: hundreds of a busy scheduler's time slices (3 to 4
+/// ms).
 const LONGEST_NS: f64 = 1e9;
 /// Rounds at most until one has a window in which all threads were at work.
 const ROUNDS: u32 = 3;
@@ -62,8 +64,9 @@ pub fn no_two_cpus(env: &Env) -> Option<&'static str> {
     (env.cpus.len() < 2).then_some("needs two CPUs; this run may use one")
 }
 
-/// Operations of a window of about so many nanoseconds, chosen as [`Block::window_ops`] does it, by trials that may fail: `trial` does so many
-/// operations in one window, whose begin and end it returns. Errors: the first one of the trials.
+/// Operations of a window of about so many nanoseconds, chosen as
+/// [`Block::window_ops`] does it, by trials that may fail: `trial` does so many operations in one window,
+/// whose begin and end it returns. Errors: the first one of the trials.
 pub fn window_ops(
     clock: &Clock,
     block: &mut Block,
@@ -144,8 +147,8 @@ pub struct Place {
 impl Place {
     /// Waits until every thread of the round is here as often as this one. False when the round is over.
     ///
-    /// What happened to the thread before the first start does not count: orders are still being given, by a thread that may
-    /// need this CPU for it.
+    /// What happened to the thread before the first start does not count: orders are still being given, by a
+    /// thread that may need this CPU for it.
     pub fn start(&mut self) -> bool {
         self.started += 1;
         let met = self.meet(&self.round.arrived, self.started * self.round.threads);
@@ -175,7 +178,8 @@ impl Place {
         while self.stamps.end() < end && !self.is_over() {}
     }
 
-    /// Lets somebody else run on this CPU, because a partner is late. False when the round is over: stop waiting.
+    /// Lets somebody else run on this CPU, because a partner is late. False when the round is over: stop
+    /// waiting.
     #[cold]
     #[must_use]
     #[inline]
@@ -234,8 +238,8 @@ impl Rig {
         })
     }
 
-    /// One round: each work on its CPU, on a thread of its own. Returns in the order of the works, when all have ended.
-    /// Fails when a thread cannot be started, or died.
+    /// One round: each work on its CPU, on a thread of its own. Returns in the order of the works, when all
+    /// have ended. Fails when a thread cannot be started, or died.
     pub fn run<R: Send + 'static>(&mut self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>> {
         while self.hands.len() < works.len() {
             let hand = Hand::new(self.hands.len())?;
@@ -311,8 +315,8 @@ fn work_off(inbox: &Receiver<Order>) {
     }
 }
 
-/// Adds to the block what happened on the threads that worked. The control group's throttling is the same for all of them and is
-/// counted once, by the session's own thread.
+/// Adds to the block what happened on the threads that worked. The control group's throttling is the same for
+/// all of them and is counted once, by the session's own thread.
 pub fn observe<'a>(block: &mut Block, threads: impl Iterator<Item = &'a Observed>) {
     for observed in threads {
         block.observe_elsewhere(&Observed {

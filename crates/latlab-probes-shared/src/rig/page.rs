@@ -8,7 +8,8 @@ use crate::walk::Arena;
 
 use crate::Result;
 
-/// Zeroed memory in whole pages of 4 KiB, touched first by the thread that makes it: that decides the NUMA node it is on.
+/// Zeroed memory in whole pages of 4 KiB, touched first by the thread that makes it: that decides the NUMA
+/// node it is on.
 pub struct Page(Arena);
 
 // SAFETY: a private mapping belongs to no thread; its bytes are reached only as atomics.
@@ -29,8 +30,8 @@ impl Page {
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && (offset as u64) < self.0.bytes(), "no word at {offset}");
-        // SAFETY: inside the mapping, aligned, initialised to zero by the kernel, used as an atomic by everybody, and borrowed from
-        // the mapping.
+        // SAFETY: inside the mapping, aligned, initialised to zero by the kernel, used as an atomic by
+        // everybody, and borrowed from the mapping.
         unsafe { AtomicU64::from_ptr(self.0.base().wrapping_add(offset).cast()) }
     }
 }

@@ -32,8 +32,8 @@ impl Tally {
         }
     }
 
-    /// That every operation was counted, with the check's name, what the operations are called and which threads `others` are; and that threads
-    /// were where they belong.
+    /// That every operation was counted, with the check's name, what the operations are called and which
+    /// threads `others` are; and that threads were where they belong.
     pub fn checks(&self, name: &str, operations: &str, others: &str) -> Vec<Check> {
         vec![
             Check {

@@ -17,7 +17,8 @@ pub struct Arena {
 
 impl Arena {
     /// Maps and populates at least `bytes` (rounded up to whole pages), with `helpers` more threads where
-    /// that is known to keep the memory near this CPU. Fails when the bytes do not fit an address, or the system gives no such memory.
+    /// that is known to keep the memory near this CPU. Fails when the bytes do not fit an address, or the
+    /// system gives no such memory.
     pub fn new(bytes: u64, pages: Pages, helpers: &[u32]) -> Result<Self> {
         let bytes =
             usize::try_from(bytes).map_err(|_| ProbeError::Other(format!("{bytes} bytes do not fit")))?;

@@ -34,8 +34,8 @@ impl Mapping {
         self.0.bytes()
     }
 
-    /// Gives every page its memory now. Page faults cost 0.5-2 us each; several threads share them, where threads may be
-    /// started: a control group may allow no more processes.
+    /// Gives every page its memory now. Page faults cost 0.5-2 us each; several threads share them, where
+    /// threads may be started: a control group may allow no more processes.
     fn populate(&self, helpers: &[u32]) -> std::io::Result<()> {
         let parts = self.bytes().div_ceil(PART);
         let next = AtomicUsize::new(0);
@@ -103,8 +103,8 @@ fn is_resident(byte: *mut u8) -> bool {
     resident(byte.wrapping_sub(byte.addr() % 4096), 1) != Some(0)
 }
 
-/// `AnonHugePages` of every mapping that overlaps `begin..end`. The kernel may have merged neighbours, so a mapping
-/// larger than ours counts at most our size.
+/// `AnonHugePages` of every mapping that overlaps `begin..end`. The kernel may have merged neighbours, so a
+/// mapping larger than ours counts at most our size.
 fn huge_bytes_in(lines: impl Iterator<Item = String>, begin: usize, end: usize) -> Option<u64> {
     let mut inside = false;
     let mut total = None;
@@ -122,8 +122,9 @@ fn huge_bytes_in(lines: impl Iterator<Item = String>, begin: usize, end: usize) 
     total.map(|bytes: u64| bytes.min((end - begin) as u64))
 }
 
-// SAFETY: a shared mapping hands out its bounds and asks the kernel for its pages; whoever writes through them has an unsafe
-// block of his own to answer for it, and populating touches each part from one thread only.
+// SAFETY: a shared mapping hands out its bounds and asks the kernel for its pages; whoever writes through
+// them has an unsafe block of his own to answer for it, and populating touches each part from one thread
+// only.
 unsafe impl Sync for Mapping {}
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ macro_rules! instruction {
     };
 }
 
-/// Makes this load `steps` times, so many to a round. `operands` are those beside the address; `rest` is what else holds of a load alone.
+/// Makes this load `steps` times, so many to a round. `operands` are those beside the address; `rest` is what
+/// else holds of a load alone.
 macro_rules! loads {
     ($at:ident, $steps:ident by $unrolled:literal, $load:expr, operands: [$($operand:tt)*], rest: [$($option:ident)?]) => {
         let rounds = $steps / $unrolled;

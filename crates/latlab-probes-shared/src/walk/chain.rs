@@ -16,8 +16,8 @@ pub enum Layout {
     Lines,
     /// One node on every fourth line: prefetchers of neighbouring lines bring nothing that is wanted.
     Sparse,
-    /// One node on each of consecutive pages; the line within the page moves on from page to page, because the same line of
-    /// every page would fall into one set of the first-level cache.
+    /// One node on each of consecutive pages; the line within the page moves on from page to page, because
+    /// the same line of every page would fall into one set of the first-level cache.
     Pages,
 }
 
@@ -59,7 +59,8 @@ impl Chain {
     /// Writes the chain. The writes follow the order of the cycle and do not wait for each other.
     ///
     /// # Safety
-    /// From `base` on, `layout.span(cycle.places())` bytes must be ours, aligned to 8 bytes, and outlive the chain.
+    /// From `base` on, `layout.span(cycle.places())` bytes must be ours, aligned to 8 bytes, and outlive the
+    /// chain.
     pub unsafe fn build(base: *mut u8, layout: Layout, cycle: Cycle) -> Self {
         let address = |step: u64| base.wrapping_add(to_usize(layout.offset(cycle.place(step))));
         let first = address(0);
@@ -75,14 +76,16 @@ impl Chain {
         Self { cycle, layout, base, at: first, step: 0, walks: Compared::default() }
     }
 
-    /// Touches the `lines` nodes before the current one in the order of the walk: afterwards the caches hold what a
-    /// walk of that length would have left, at a tenth of its cost, because these loads do not wait for each other.
+    /// Touches the `lines` nodes before the current one in the order of the walk: afterwards the caches hold
+    /// what a walk of that length would have left, at a tenth of its cost, because these loads do not wait
+    /// for each other.
     pub fn warm(&self, lines: u64) {
         let len = self.cycle.places();
         let lines = lines.min(len);
         let mut step = (self.step + len - lines % len) % len;
         for _ in 0..lines {
-            // SAFETY: places are below the cycle's length, so the address lies in the span that `build` was promised.
+            // SAFETY: places are below the cycle's length, so the address lies in the span that `build` was
+            // promised.
             unsafe { link(self.address(step)).read_volatile() };
             step += 1;
             if step == len {
@@ -96,8 +99,9 @@ impl Chain {
         self.base.wrapping_add(to_usize(self.layout.offset(self.cycle.place(step))))
     }
 
-    /// Whether the pointers are a permutation of the nodes, looked at in memory: every node is pointed to once.
-    /// That and the construction make it a single cycle; walking 1 GiB to prove that would take five seconds.
+    /// Whether the pointers are a permutation of the nodes, looked at in memory: every node is pointed to
+    /// once. That and the construction make it a single cycle; walking 1 GiB to prove that would take five
+    /// seconds.
     pub fn permutation_check(&self) -> Check {
         let nodes = self.cycle.places();
         let mut seen = vec![0u64; to_usize(nodes.div_ceil(64))];
@@ -128,7 +132,8 @@ impl Chain {
         self.walks.check("walks end where they should", "", "walks")
     }
 
-    /// Compares the position with the number of steps walked, and says whether they agree; untimed, once a block.
+    /// Compares the position with the number of steps walked, and says whether they agree; untimed, once a
+    /// block.
     pub fn verify_position(&mut self) -> bool {
         let right = self.at == self.address(self.step);
         self.walks.one(right);

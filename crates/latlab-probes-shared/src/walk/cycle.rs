@@ -1,9 +1,11 @@
-//! A pseudo-random order of `0..n` that can be computed at any place, so that a walk in this order is one cycle
-//! by construction, needs no memory of its own to build, and can be warmed by independent loads in the same order.
+//! A pseudo-random order of `0..n` that can be computed at any place, so that a walk in this order is one
+//! cycle by construction, needs no memory of its own to build, and can be warmed by independent loads in the
+//! same order.
 //!
-//! Sattolo's shuffle gives a random single cycle too, but each of its steps waits for a random access: 16 million
-//! lines (1 GiB) take seconds. Here the order is a bijection `place(t)`, an invertible mixer on the next power of two with
-//! cycle walking (Black and Rogaway 2002) for other sizes, and node `place(t)` points to node `place(t + 1)`.
+//! Sattolo's shuffle gives a random single cycle too, but each of its steps waits for a random access: 16
+//! million lines (1 GiB) take seconds. Here the order is a bijection `place(t)`, an invertible mixer on the
+//! next power of two with cycle walking (Black and Rogaway 2002) for other sizes, and node `place(t)` points
+//! to node `place(t + 1)`.
 
 /// An order of `0..len`, all of them in one cycle.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +21,8 @@ impl Cycle {
         Self { len, window: len.max(1), seed }
     }
 
-    /// Random inside windows of `window` neighbours, window after window in random order. The last window may be
-    /// shorter and comes last.
+    /// Random inside windows of `window` neighbours, window after window in random order. The last window may
+    /// be shorter and comes last.
     pub fn windowed(len: u64, window: u64, seed: u64) -> Self {
         Self { len, window: window.clamp(1, len.max(1)), seed }
     }
@@ -63,8 +65,8 @@ fn permute(mut value: u64, len: u64, seed: u64) -> u64 {
     }
 }
 
-/// Multiplications by odd numbers and xors with a shift of itself: each step can be undone modulo a power of two.
-/// The constants are the finaliser's of splitmix64 and Murmur3.
+/// Multiplications by odd numbers and xors with a shift of itself: each step can be undone modulo a power of
+/// two. The constants are the finaliser's of splitmix64 and Murmur3.
 #[inline]
 fn mix(value: u64, bits: u32, mask: u64, seed: u64) -> u64 {
     let half = bits.div_ceil(2);

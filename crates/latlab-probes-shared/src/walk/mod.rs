@@ -19,8 +19,8 @@ pub use chase::follow_strided;
 pub use cycle::Cycle;
 pub use reference::ReferenceChase;
 
-/// Bytes of a cache line on every CPU that latlab measures; machines with 128-byte lines (Apple) fetch pairs and
-/// are said so by the machine's description.
+/// Bytes of a cache line on every CPU that latlab measures; machines with 128-byte lines (Apple) fetch pairs
+/// and are said so by the machine's description.
 pub const LINE_BYTES: u64 = 64;
 /// Bytes of the page that chains are laid out by.
 pub const PAGE_BYTES: u64 = 4096;
@@ -41,7 +41,8 @@ pub fn to_usize(bytes: u64) -> usize {
     }
 }
 
-/// The next state of Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962: odd increment, multiplier 1 modulo 4).
+/// The next state of Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962:
+/// odd increment, multiplier 1 modulo 4).
 #[expect(clippy::inline_always, reason = "a timed loop must hold no call, whatever the profile")]
 #[inline(always)]
 pub const fn mmix(state: u64) -> u64 {

@@ -36,7 +36,8 @@ impl<'a> ReferenceChase<'a> {
         let arena = Arena::new(PRIVATE_BYTES + SHARED_BYTES, Pages::Base, &[])?;
         let chain = |offset: u64, bytes: u64, seed| {
             let base = arena.base().wrapping_add(usize::try_from(offset).unwrap_or(0));
-            // SAFETY: both spans lie in the arena, apart from each other; the arena is kept beside the chains.
+            // SAFETY: both spans lie in the arena, apart from each other; the arena is kept beside the
+            // chains.
             unsafe { Chain::build(base, Layout::Lines, Cycle::random(bytes / LINE_BYTES, seed)) }
         };
         let private = chain(0, PRIVATE_BYTES, 11);

@@ -1,4 +1,5 @@
-//! What follows from a curve of bandwidth by block size: the affine fit, the best block, and the rules that people hold of block sizes.
+//! What follows from a curve of bandwidth by block size: the affine fit, the best block, and the rules that
+//! people hold of block sizes.
 
 use std::collections::BTreeMap;
 
@@ -89,9 +90,10 @@ pub(crate) fn largest_block(points: &[Planned<Blocks>]) -> u64 {
     points.iter().map(|planned| planned.point.block_bytes).max().unwrap_or(0)
 }
 
-/// What one way through a file says of its disk: a fit for each of these paths, which for `totals` is of whole stretches, and the best block on the first
-/// of the paths `best` that was measured. Whether reading beats writing takes both ways, and is concluded by who reads both. `bandwidth` of a point's
-/// details.
+/// What one way through a file says of its disk: a fit for each of these paths, which for
+/// `totals` is of whole stretches, and the best block on the first of the paths `best` that was measured.
+/// Whether reading beats writing takes both ways, and is concluded by who reads both. `bandwidth` of a
+/// point's details.
 pub(crate) fn conclude<P: Probe<Point = Blocks>>(
     figures: &[Figure<P>],
     bandwidth: impl Fn(&P::Details) -> &Bandwidth,
@@ -124,7 +126,8 @@ struct Measured {
     bytes_per_s: f64,
 }
 
-/// One fit a path. Where one flush at the end belongs to all blocks (`totals`), the time of a block is its share of everything, else the median.
+/// One fit a path. Where one flush at the end belongs to all blocks (`totals`), the time of a block is its
+/// share of everything, else the median.
 fn fits(all: &[Measured], paths: &[Access], totals: &[Access]) -> Vec<Fit> {
     let fit = |path: &Access| {
         let own: Vec<&Measured> = all.iter().filter(|point| point.path == *path).collect();
@@ -160,7 +163,8 @@ fn fits(all: &[Measured], paths: &[Access], totals: &[Access]) -> Vec<Fit> {
     paths.iter().filter_map(fit).collect()
 }
 
-/// The smallest block that no larger or smaller one beats by more than 5 %, on the first of these paths that was measured.
+/// The smallest block that no larger or smaller one beats by more than 5 %, on the first of these paths that
+/// was measured.
 fn best_block(all: &[Measured], paths: &[Access]) -> Option<Measured> {
     let own = paths
         .iter()

@@ -12,8 +12,9 @@ const FILE_BYTES: [u64; 3] = [96 << 20, 1 << 30, 4 << 30];
 /// A smaller file is no disk's figure: its 64 KiB blocks would be 128 different ones.
 pub(super) const SMALLEST_FILE: u64 = 8 << 20;
 
-/// Size of the test file: the profile's, or what 3/8 of the bytes that may be written (the rest is for what is written into
-/// it) and half of the room leave. Once it is laid out it keeps its size. 0 where there is no disk, or only a file of the user's to be read.
+/// Size of the test file: the profile's, or what 3/8 of the bytes that may be written (the rest is for what
+/// is written into it) and half of the room leave. Once it is laid out it keeps its size. 0 where there is no
+/// disk, or only a file of the user's to be read.
 pub(crate) fn file_bytes(env: &Env) -> u64 {
     if env.settings.file.is_some() {
         return 0;
@@ -40,7 +41,8 @@ pub(crate) fn room(_env: &Env) -> Result<u64, String> {
     Err(format!("measured on Linux only; this is {}", std::env::consts::OS))
 }
 
-/// Lays the test file out, in this time; smaller on a slow disk. A disk that fails says so to each point that asks for the file.
+/// Lays the test file out, in this time; smaller on a slow disk. A disk that fails says so to each point that
+/// asks for the file.
 #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "nothing is written"))]
 pub fn lay_out(env: &Env, bytes: u64, within: Duration) {
     #[cfg(target_os = "linux")]
@@ -103,7 +105,9 @@ pub(crate) fn support(env: &Env) -> Support {
             format!("the test file needs at least {least}, and --max-bytes leaves {left}: raise it")
         } else {
             format!(
-                "the test file needs at least {least}, and {left} are left: 5 % of the file system, at least 1 GiB, stay free for others, and ulimit -f limits a file; free some space, or name another directory with --dir"
+                "the test file needs at least {least}, and {left} are left: 5 % of the file system, at \
+                    least 1 GiB, stay free for others, and ulimit -f limits a file; free some space, or \
+                    name another directory with --dir"
             )
         });
     }

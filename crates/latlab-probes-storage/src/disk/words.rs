@@ -160,13 +160,15 @@ pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, q))
 }
 
-/// Where the nth block of samples of a point begins: stretches of so many bytes follow each other, round and round, from one that the seed decides.
+/// Where the nth block of samples of a point begins: stretches of so many bytes follow each other, round and
+/// round, from one that the seed decides.
 pub(crate) fn nth_stretch(file_bytes: u64, stretch_bytes: u64, seed: u64, nth: u64) -> u64 {
     let stretches = (file_bytes / stretch_bytes).max(1);
     (seed % stretches + nth) % stretches * stretch_bytes
 }
 
-/// No device answers a direct transfer faster, ns: the fastest storage attached to a bus needs several us, unwritten extents 0.6.
+/// No device answers a direct transfer faster, ns: the fastest storage attached to a bus needs several us,
+/// unwritten extents 0.6.
 pub(crate) const FASTEST_DEVICE_NS: f64 = 2_000.0;
 
 /// The sanity rule for direct transfers: their median is not below what any device needs.

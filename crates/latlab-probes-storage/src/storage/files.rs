@@ -18,7 +18,8 @@ const TOTAL_BYTES: u64 = 10_000_000;
 /// Held at once: the data, what is read back, and in Python a copy of the data and of one file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
-/// Blocks of a round of what writes or removes: what a block wrote stays until the end, and disks wear, so none is taken again.
+/// Blocks of a round of what writes or removes: what a block wrote stays until the end, and disks wear, so
+/// none is taken again.
 const BLOCKS: usize = 3;
 /// Fewer blocks of a round are compared with nothing.
 const LEAST_BLOCKS: usize = 2;
@@ -98,7 +99,8 @@ struct Phase {
 #[derive(Serialize, JsonSchema)]
 pub struct Findings {
     ratios: Vec<ManyOverOne>,
-    /// By operation, what of a file's time is Python's own, of a thousand files and where that is decided; ns.
+    /// By operation, what of a file's time is Python's own, of a thousand files and where that is decided;
+    /// ns.
     python_share_per_file_ns: BTreeMap<String, f64>,
     python_shares: Vec<PythonShare>,
 }
@@ -171,7 +173,8 @@ impl Task {
         Self { operation: Operation::ReadWarm, ..*self }.files_a_block(profile)
     }
 
-    /// Passes in one block. A single file gives one value a pass: reading it again costs little, writing it again costs its bytes.
+    /// Passes in one block. A single file gives one value a pass: reading it again costs little, writing it
+    /// again costs its bytes.
     fn passes_a_block(&self) -> u64 {
         match self.operation {
             Operation::ReadWarm if self.files == ONE => 6,
@@ -191,7 +194,8 @@ impl Task {
         matches!(self.operation, Operation::ReadCold | Operation::ReadMetadataCold)
     }
 
-    /// Estimate for one file and for one byte, with what is done around the time; ns. From an ext4 file system on a virtual disk.
+    /// Estimate for one file and for one byte, with what is done around the time; ns. From an ext4 file
+    /// system on a virtual disk.
     fn estimate_ns(&self) -> (f64, f64) {
         match self.operation {
             Operation::Write if self.sync.is_some() => (500e3, 4.0),
@@ -312,27 +316,49 @@ impl Probe for Files {
         id: "storage.files",
         tier: Tier::Storage,
         title: "many small files against one large one",
-        question: "What does it cost to keep the same bytes in a thousand files instead of one, and which step costs it?",
-        method: "The same 10 MB as one file, as 1,000 files of 10 KB, and in the longer profiles in between. Each file is created, written and closed (and in one variant flushed with fsync), or opened, read and closed, as a program would do it, \
-one file after the other; a value is one whole file, and each step has its own distribution. A block is one pass over the files; where that would take too long, over a part of them, which the record says. \
+        question: "What does it cost to keep the same bytes in a thousand files instead of one, and which \
+            step costs it?",
+        method: "The same 10 MB as one file, as 1,000 files of 10 KB, and in the longer profiles in \
+            between. Each file is created, written and closed (and in one variant flushed with fsync), or \
+            opened, read and closed, as a program would do it, \
+one file after the other; a value is one whole file, and each step has its own distribution. A block is one \
+pass over the files; where that would take too long, over a part of them, which the record says. \
 The steps of all files must add up to 95 % of the pass, which another clock times.
 
-A benchmark that deletes its files and begins again affects its own result: file systems avoid what was just freed, and creating a file became up to 60 times slower that way. So every block has a fresh directory, which ext4 is asked to put where no others are (as chattr +T does for all directories of a folder), as rounds and runs before have removed theirs; \
-nothing is removed while anything else is measured, and unlinking comes last, of files that earlier blocks left and that were flushed before. How far the later blocks lie from the earlier ones is given as drift, and reported where it is more than a quarter and all later blocks lie on one side of all earlier ones.
+A benchmark that deletes its files and begins again affects its own result: file systems avoid what was \
+just freed, and creating a file became up to 60 times slower that way. So every block has a fresh \
+directory, which ext4 is asked to put where no others are (as chattr +T does for all directories of a \
+folder), as rounds and runs before have removed theirs; \
+nothing is removed while anything else is measured, and unlinking comes last, of files that earlier blocks \
+left and that were flushed before. How far the later blocks lie from the earlier ones is given as drift, \
+and reported where it is more than a quarter and all later blocks lie on one side of all earlier ones.
 
-The bytes are random, others for each block, and every file is read back and compared, outside the time. Files are given their contents as they come from a program, without preallocation. \
+The bytes are random, others for each block, and every file is read back and compared, outside the time. \
+Files are given their contents as they come from a program, without preallocation. \
 Without fsync most of a write's cost is still to come when the file is closed: the disk is reached later.
 
-Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move; a pass in which it did, because the kernel had reclaimed pages, is repeated, at most eight times. For cold reads each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of the device under the files. \
-That is data cold, metadata warm: names and inodes stay in memory. Making those cold empties the caches of the whole machine and is done only for root with --drop-caches.
+Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move; a pass \
+in which it did, because the kernel had reclaimed pages, is repeated, at most eight times. For cold reads \
+each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must \
+show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of \
+the device under the files. \
+That is data cold, metadata warm: names and inodes stay in memory. Making those cold empties the caches of \
+the whole machine and is done only for root with --drop-caches.
 
-The Python variant is the lesson's loop, open(name, \"wb\"), write, close, and back, in the interpreter that latlab runs in, on the same kind of files, its blocks between those of the Rust variant. It makes its names and cuts its data as a program does, and takes its own time stamps (0.2 µs a file). \
-Both use the same absolute paths, so the difference is Python's own, where it is larger than the variation of the file system: its objects, its buffers, and the calls that it makes besides (fstat, ioctl, lseek at each open). It writes through a buffer: files below 8 KiB are handed to the kernel at close.",
+The Python variant is the lesson's loop, open(name, \"wb\"), write, close, and back, in the interpreter \
+that latlab runs in, on the same kind of files, its blocks between those of the Rust variant. It makes its \
+names and cuts its data as a program does, and takes its own time stamps (0.2 µs a file). \
+Both use the same absolute paths, so the difference is Python's own, where it is larger than the variation \
+of the file system: its objects, its buffers, and the calls that it makes besides (fstat, ioctl, lseek at \
+each open). It writes through a buffer: files below 8 KiB are handed to the kernel at close.",
         method_version: 2,
         unit: Unit::Ns,
         convention: "one file, all its steps",
         needs: &["a directory on a disk", "48 MiB of memory"],
-        touches: &["files of 10 MB in all, some dozens of times, in a private folder that is removed at the end"],
+        touches: &[
+            "files of 10 MB in all, some dozens of times, in a private folder that is removed at the \
+            end",
+        ],
         saturates: false,
         operations: Operations::Disk,
     };
@@ -379,7 +405,8 @@ impl Pass {
     fn of(figure: &Figure<Files>) -> Option<Self> {
         let Task { files, file_bytes, engine, .. } = figure.point;
         let Details { block_means_ns: mut blocks_ns, total_s, .. } = figure.details.clone()?;
-        // A point for which the time ran out is compared with nothing: one block of four took six times as long as the others.
+        // A point for which the time ran out is compared with nothing: one block of four took six times as
+        // long as the others.
         if blocks_ns.len() < LEAST_BLOCKS {
             return None;
         }
@@ -420,7 +447,8 @@ fn ratios(passes: &[Pass]) -> Vec<ManyOverOne> {
     passes.iter().filter_map(ratio).collect()
 }
 
-/// What of each file's time in Python is Python's own: what the native arm does not need. Not decided where the file system's own ups and downs are larger.
+/// What of each file's time in Python is Python's own: what the native arm does not need. Not decided where
+/// the file system's own ups and downs are larger.
 fn python_shares(passes: &[Pass]) -> Vec<PythonShare> {
     let share = |python: &Pass| {
         let Named { files, file_bytes, total_s } = python.named;

@@ -1,4 +1,5 @@
-//! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
+//! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and
+//! again.
 
 use latlab_probes_shared::prelude::*;
 use latlab_record::Settings;
@@ -82,13 +83,15 @@ const SIZES: [(u64, u64); 2] = [(4096, 256), (1 << 20, 8)];
 const MOST_REGIONS: u64 = 24;
 /// Fewer are no record.
 const LEAST_REGIONS: u64 = 6;
-/// The first reading costs more when the whole interval is above this; less is what two readings differ by anyway.
+/// The first reading costs more when the whole interval is above this; less is what two readings differ by
+/// anyway.
 const MORE: f64 = 1.1;
 /// They are alike when the whole interval is within this factor.
 const ALIKE: f64 = 1.25;
 
 /// What cannot be known.
-const SINCE: &str = "first means first by latlab in this run: whether something else has read these blocks since the machine was started is not known; where it has, both readings are equal";
+const SINCE: &str = "first means first by latlab in this run: whether something else has read these blocks \
+    since the machine was started is not known; where it has, both readings are equal";
 
 /// What a directory holds for this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +117,9 @@ impl Survey {
     fn support(&self) -> Support {
         if self.sizes().is_empty() {
             return Support::No(format!(
-                "the directory (--first-touch) has {} of {LEAST_REGIONS} regions of 2 to 16 MiB that could be read first: {} files, {} more left out (holes, already in the page cache, not readable)",
+                "the directory (--first-touch) has {} of {LEAST_REGIONS} regions of 2 to 16 MiB that could \
+                    be read first: {} files, {} more left out (holes, already in the page cache, not \
+                    readable)",
                 self.regions, self.files, self.left_out
             ));
         }
@@ -135,7 +140,8 @@ impl Survey {
                     block_s: 0.05,
                     most_blocks: usize::try_from(regions).unwrap_or(usize::MAX),
                     least_blocks: usize::MAX,
-                    // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of the memory is no reason for that.
+                    // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of
+                    // the memory is no reason for that.
                     cache_scope: CacheScope::Private,
                     ..Planned::new(Reading { operation, block_bytes, path })
                 });
@@ -164,23 +170,39 @@ impl Probe for FirstTouch {
         tier: Tier::Storage,
         title: "the first reading of a block against the second",
         question: "What does the first read of a block cost?",
-        method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers and lazily restored snapshots fetch a block from far away when it is first read, which can be measured only once on the same block. \
-Regular files of at least 2 MiB in that directory and below are opened for reading only, never through a symbolic link, on its own file system only, and without noting the access where the system allows that (O_NOATIME). They are cut into regions of up to 16 MiB in random order; each block of samples takes a region that this run has not read yet, reads \
-random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The two readings are two points, and each pair is one region apart from all others, because storage fetches megabytes at a time.
+        method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers \
+            and lazily restored snapshots fetch a block from far away when it is first read, which can be \
+            measured only once on the same block. \
+Regular files of at least 2 MiB in that directory and below are opened for reading only, never through a \
+symbolic link, on its own file system only, and without noting the access where the system allows that \
+(O_NOATIME). They are cut into regions of up to 16 MiB in random order; each block of samples takes a \
+region that this run has not read yet, reads \
+random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The \
+two readings are two points, and each pair is one region apart from all others, because storage fetches \
+megabytes at a time.
 
-Reading is direct (O_DIRECT), so that the page cache of this machine is not involved; where that is not possible, the file is evicted from the page cache before each of the two readings, and the kernel is asked whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as fetched. Files with holes, and files of which more than a tenth is in the page cache (something has read them), are left out.
+Reading is direct (O_DIRECT), so that the page cache of this machine is not involved; where that is not \
+possible, the file is evicted from the page cache before each of the two readings, and the kernel is asked \
+whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as \
+fetched. Files with holes, and files of which more than a tenth is in the page cache (something has read \
+them), are left out.
 
-The ratio is the median over the regions of the first reading's time over the second's, with its distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, and the tails are shown side by side.
+The ratio is the median over the regions of the first reading's time over the second's, with its \
+distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block \
+in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, \
+and the tails are shown side by side.
 
-First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since the machine was started cannot be known; where it has, the two readings take equally long. Each region can be read for the first time only once; the record says how much is left.",
+First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since \
+the machine was started cannot be known; where it has, the two readings take equally long. Each region can \
+be read for the first time only once; the record says how much is left.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "each byte read counts once a reading",
-        needs: &[
-            "a directory of files that nothing has read (--first-touch)",
-            "the thorough profile",
+        needs: &["a directory of files that nothing has read (--first-touch)", "the thorough profile"],
+        touches: &[
+            "files in the directory that was named: at most 216 MiB of them are read, twice; nothing \
+            is written",
         ],
-        touches: &["files in the directory that was named: at most 216 MiB of them are read, twice; nothing is written"],
         saturates: false,
         operations: Operations::Disk,
     };
@@ -197,7 +219,8 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
         }
         if env.settings.profile != Profile::Thorough {
             return Plan::no(
-                "first readings cannot be repeated, so they are taken only where there is time for all of them: in the thorough profile (--profile thorough)",
+                "first readings cannot be repeated, so they are taken only where there is time for all of \
+                    them: in the thorough profile (--profile thorough)",
             );
         }
         #[cfg(target_os = "linux")]

@@ -46,8 +46,9 @@ fn asked_for(settings: &Settings, id: &str) -> bool {
     settings.only.iter().any(|glob| glob == id)
 }
 
-/// Announces the files that a session lays out once for all of its points: `files_of` says of a point the bytes of one, and of all together. Points
-/// of one rank and group are measured in the same rounds, and the first of them stands for the others.
+/// Announces the files that a session lays out once for all of its points: `files_of` says of a point the
+/// bytes of one, and of all together. Points of one rank and group are measured in the same rounds, and the
+/// first of them stands for the others.
 fn announce_laid_out<P>(points: &mut [Planned<P>], files_of: impl Fn(&P) -> Option<(u64, u64)>) {
     let mut known = Vec::new();
     for planned in points {
@@ -60,7 +61,8 @@ fn announce_laid_out<P>(points: &mut [Planned<P>], files_of: impl Fn(&P) -> Opti
     }
 }
 
-/// The proof after one block of a point. Only the work matters: a block of single operations has no window means, so it does not come back.
+/// The proof after one block of a point. Only the work matters: a block of single operations has no window
+/// means, so it does not come back.
 #[cfg(test)]
 fn proved_once<P: latlab_harness::Probe>(
     session: &mut impl latlab_harness::Session<P>,

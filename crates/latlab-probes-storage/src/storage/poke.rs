@@ -1,4 +1,5 @@
-//! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and written back.
+//! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and
+//! written back.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +20,11 @@ const SMALL: [u64; 2] = [1_000, 1_000_000];
 /// Reading 1 GB to warm it takes longer than the whole quick share.
 const QUICK_LARGEST: u64 = 100_000_000;
 const LARGE: u64 = 1_000_000_000;
-/// Blocks of a point at most in the short profiles: in the quick one little may be written, and in the standard one warming the large file needs what
-/// the others leave.
+/// Blocks of a point at most in the short profiles: in the quick one little may be written, and in the
+/// standard one warming the large file needs what the others leave.
 const FEW_BLOCKS: usize = 12;
-/// What the plan reckons, s: a poke into the page cache, a page or block from the disk and back to it, a flushed page of many, an eviction.
+/// What the plan reckons, s: a poke into the page cache, a page or block from the disk and back to it, a
+/// flushed page of many, an eviction.
 const WARM_S: f64 = 3e-6;
 const DEVICE_S: f64 = 70e-6;
 const FLUSHED_S: f64 = 20e-6;
@@ -197,26 +199,45 @@ impl Probe for Poke {
         id: "storage.poke",
         tier: Tier::Storage,
         title: "single random bytes of files, one by one",
-        question: "How long does it take to read and write one byte at a random place of a file, and how long does the slowest take?",
-        method: "A poke seeks to a random byte, reads it and writes it back: three system calls, timed together and the read (with its seek) and the write apart. The place is drawn before the first stamp. Writing back what was read leaves the contents as they were.
+        question: "How long does it take to read and write one byte at a random place of a file, and how \
+            long does the slowest take?",
+        method: "A poke seeks to a random byte, reads it and writes it back: three system calls, timed \
+            together and the read (with its seek) and the write apart. The place is drawn before the first \
+            stamp. Writing back what was read leaves the contents as they were.
 
-buffered-warm: the whole range was read before, so the page cache answers: this is the cost of system calls, not of a disk; no byte may be fetched from storage meanwhile. \
-A kernel may reclaim pages (DAMON, another program's need): before each block of samples those that are missing (mincore) are read again, a block is taken in eight portions, and a portion in which more than one poke in a hundred was answered by storage \
+buffered-warm: the whole range was read before, so the page cache answers: this is the cost of system \
+calls, not of a disk; no byte may be fetched from storage meanwhile. \
+A kernel may reclaim pages (DAMON, another program's need): before each block of samples those that are \
+missing (mincore) are read again, a block is taken in eight portions, and a portion in which more than one \
+poke in a hundred was answered by storage \
 does not count; the record says how many. \
-The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it is in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 µs here, against 0.7 µs in a single page. \
+The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or \
+written in large blocks, it is in the cache in pieces of up to 2 MiB, and a file system that keeps a list \
+of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 \
+µs here, against 0.7 µs in a single page. \
 That cost comes from how the file was cached, not from the poke. \
-buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two evictions, so each poke waits for the disk; \
-of a small file, which has few pages, fewer pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \
+buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and \
+read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two \
+evictions, so each poke waits for the disk; \
+of a small file, which has few pages, fewer pokes are made before it is evicted again. Otherwise a megabyte \
+is in the cache after 245 misses, and the median is the cache's. \
 direct: past the page cache; the aligned block that holds the byte is read and written back.
 
-Pages that were dirtied are flushed after each block of samples, untimed: the write of a poke into the page cache ends when the cache has it. storage.sync measures what making it durable costs.
+Pages that were dirtied are flushed after each block of samples, untimed: the write of a poke into the page \
+cache ends when the cache has it. storage.sync measures what making it durable costs.
 
-The file of 0 bytes is the experiment's zero: there is nothing to read or write, and no system call is made. It is timer overhead, shown beside the others and never subtracted.
+The file of 0 bytes is the experiment's zero: there is nothing to read or write, and no system call is \
+made. It is timer overhead, shown beside the others and never subtracted.
 
-Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the beginning of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
-What is warm is at most a quarter of the memory that may be used. The point says the size that was really poked into.
+Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the beginning of the \
+common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all \
+of it in the thorough one. \
+What is warm is at most a quarter of the memory that may be used. The point says the size that was really \
+poked into.
 
-Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are checked, and the kernel and the device under the file counted at least a page fetched for each cold or direct poke.",
+Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions \
+are checked, and the kernel and the device under the file counted at least a page fetched for each cold or \
+direct poke.",
         method_version: 2,
         unit: Unit::Ns,
         convention: "one poke: seek, read and write back one byte",

@@ -13,11 +13,12 @@ mod work;
 /// The probe.
 pub struct Rate;
 
-/// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is reported as held back.
+/// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is reported as
+/// held back.
 const DEPTH: u32 = 64;
 
-/// A rate, its priority, and the reads of one block in the quick, standard and thorough profile; none where it is left out. Blocks of fewer than
-/// six that were not late give no interval.
+/// A rate, its priority, and the reads of one block in the quick, standard and thorough profile; none where
+/// it is left out. Blocks of fewer than six that were not late give no interval.
 const GRID: [(u64, u8, [u64; 3]); 6] = [
     (1_000, 0, [20, 80, 300]),
     (100, 0, [7, 12, 40]),
@@ -72,17 +73,31 @@ impl Probe for Rate {
         id: "storage.rate",
         tier: Tier::Storage,
         title: "random reads at a fixed rate",
-        question: "When requests come at their own rate, how long does each wait for its block, counted from when it was due?",
-        method: "Random 4 KiB blocks of the run's test file are read past the page cache at a rate: the due times are drawn in advance (a Poisson process, as of many independent users) and never change. A value is one read from its due time until this program learnt that it had ended; \
-the channel service holds the same reads from their submission. Up to 64 are in flight; a read that finds 64 in flight waits, and its wait counts.
+        question: "When requests come at their own rate, how long does each wait for its block, counted \
+            from when it was due?",
+        method: "Random 4 KiB blocks of the run's test file are read past the page cache at a rate: the due \
+            times are drawn in advance (a Poisson process, as of many independent users) and never change. \
+            A value is one read from its due time until this program learnt that it had ended; \
+the channel service holds the same reads from their submission. Up to 64 are in flight; a read that finds \
+64 in flight waits, and its wait counts.
 
-A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall (coordinated omission): at the same 14,000 reads a second the p99 was 123 µs asked that way and 741 µs asked in time. fio's lat begins when a request is built, not when it was due.
+A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall \
+(coordinated omission): at the same 14,000 reads a second the p99 was 123 µs asked that way and 741 µs \
+asked in time. fio's lat begins when a request is built, not when it was due.
 
-Low rates are slower for each read than high ones, because devices, hosts and cores go to sleep in between: that is measured here and not corrected. The last 120 µs before a due time are spun, because a sleeping thread is woken up to 60 µs late. \
-A read that was handed over more than 50 µs late although there was room, and although no other was just being handed over, is late because of this program's thread, which slept too long or lost its CPU. Such reads are counted (late) and are not samples; where they are more than one in a hundred, the figure is flagged. \
+Low rates are slower for each read than high ones, because devices, hosts and cores go to sleep in between: \
+that is measured here and not corrected. The last 120 µs before a due time are spun, because a sleeping \
+thread is woken up to 60 µs late. \
+A read that was handed over more than 50 µs late although there was room, and although no other was just \
+being handed over, is late because of this program's thread, which slept too long or lost its CPU. Such \
+reads are counted (late) and are not samples; where they are more than one in a hundred, the figure is \
+flagged. \
 held_back counts reads that came while 64 were under way: their wait is the disk's and stays in their time.
 
-Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates; those that are due before all of them have ended are read as well, so that no stall is cut off by a block's end. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
+Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed \
+number of reads, so none is empty at low rates; those that are due before all of them have ended are read \
+as well, so that no stall is cut off by a block's end. The proof is that of storage.read.random: contents, \
+extents, the kernel's and the device's count of bytes.",
         method_version: 3,
         unit: Unit::Ns,
         convention: "one 4 KiB block, from its due time to its end",

@@ -1,4 +1,5 @@
-//! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache, through it, and from it.
+//! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache,
+//! through it, and from it.
 
 use crate::disk::curve::{self, Bandwidth, Blocks, Findings};
 use crate::disk::{self, Access, COLD, DIRECT, WARM};
@@ -74,7 +75,8 @@ fn planned(profile: Profile, file_bytes: u64, path: Access, block_bytes: u64, nt
     };
     Planned {
         rank,
-        // What is to be in the page cache, and what is not: taking turns would read and evict it over and over.
+        // What is to be in the page cache, and what is not: taking turns would read and evict it over and
+        // over.
         group: u16::from(path == WARM),
         first_s,
         priority: first + if nth < TAKEN[0] { 0 } else { 3 },
@@ -96,22 +98,39 @@ impl Probe for ReadSequential {
         tier: Tier::Storage,
         title: "reading a file front to back by block size",
         question: "How fast is a file read from front to back, in small blocks and in large ones?",
-        method: "One thread reads one block after the other with one system call each (pread), always the next block of the file; a value is the time of one call. bytes_per_s is all bytes over the time of all calls. \
+        method: "One thread reads one block after the other with one system call each (pread), always the \
+            next block of the file; a value is the time of one call. bytes_per_s is all bytes over the time \
+            of all calls. \
 Each block of samples reads a stretch of the file and the next one continues after it.
 
-direct goes past the page cache (O_DIRECT): each call is one request that waits for the device. buffered-cold goes through a page cache that holds nothing of the file: before each stretch the file is flushed and evicted from the cache, and the kernel is asked (cachestat or mincore) \
-whether anything is left; if so there is no figure. The kernel reads ahead, so most calls find their block there and few wait: the median is a copy, the mean is the disk. buffered-warm reads a stretch that is in the page cache as read-ahead left it (in large folios where the file system has them), counted page by page before: no disk, a copy from memory. A kernel may reclaim pages: a stretch for which some had to be fetched does not count and is read again.
+direct goes past the page cache (O_DIRECT): each call is one request that waits for the device. \
+buffered-cold goes through a page cache that holds nothing of the file: before each stretch the file is \
+flushed and evicted from the cache, and the kernel is asked (cachestat or mincore) \
+whether anything is left; if so there is no figure. The kernel reads ahead, so most calls find their block \
+there and few wait: the median is a copy, the mean is the disk. buffered-warm reads a stretch that is in \
+the page cache as read-ahead left it (in large folios where the file system has them), counted page by page \
+before: no disk, a copy from memory. A kernel may reclaim pages: a stretch for which some had to be fetched \
+does not count and is read again.
 
-The test file has no name, is written whole with incompressible bytes that contain their own position, flushed, and its map is checked: a range that is only reserved reads at 100 GB/s. The first and the last header of each block that was read are compared outside of what is timed (blocks below 4 KiB whole). \
-Direct and cold reads must show in what the kernel counted for this process (/proc/self/io), and in what the device under the file counted (others can only add to it; a file system without a device of its own is named). What is below the device (a host's cache, the drive's own) cannot be emptied and is part of the figure.
+The test file has no name, is written whole with incompressible bytes that contain their own position, \
+flushed, and its map is checked: a range that is only reserved reads at 100 GB/s. The first and the last \
+header of each block that was read are compared outside of what is timed (blocks below 4 KiB whole). \
+Direct and cold reads must show in what the kernel counted for this process (/proc/self/io), and in what \
+the device under the file counted (others can only add to it; a file system without a device of its own is \
+named). What is below the device (a host's cache, the drive's own) cannot be emptied and is part of the \
+figure.
 
-Over the medians a line is fitted, T = alpha + bytes / beta, to relative errors: alpha is the cost of a call, beta the bandwidth of endless blocks. At alpha x beta bytes half of the bandwidth is reached, at nine times that 90 %. Reads through an empty page cache do not follow such a line, because of read-ahead. \
-To compare, pinned to the same CPU (where the device interrupts one CPU only, others wait for it): fio --ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
+Over the medians a line is fitted, T = alpha + bytes / beta, to relative errors: alpha is the cost of a \
+call, beta the bandwidth of endless blocks. At alpha x beta bytes half of the bandwidth is reached, at nine \
+times that 90 %. Reads through an empty page cache do not follow such a line, because of read-ahead. \
+To compare, pinned to the same CPU (where the device interrupts one CPU only, others wait for it): fio \
+--ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
         method_version: 2,
         unit: Unit::Ns,
         convention: "each byte read counts once",
         needs: &["a disk: no file system in memory", "room for the test file"],
-        touches: &["disk: a test file without a name, written once (96 MiB quick, 1 GiB standard, 4 GiB thorough)"],
+        touches: &["disk: a test file without a name, written once (96 MiB quick, 1 GiB standard, 4 GiB \
+            thorough)"],
         saturates: true,
         operations: Operations::Disk,
     };

@@ -70,13 +70,19 @@ impl Probe for Reread {
         tier: Tier::Storage,
         title: "reading a file again against keeping it",
         question: "What does it cost to read the same file again and again instead of keeping what was read?",
-        method: "A file of random bytes is written once, and read until the page cache holds all of it. Then, one value each: \
-it is opened, read as a whole into memory that is already there, closed, and its bytes are added up (reread); or the bytes of the last reading are added up where they are (kept). \
-The adding is in both, because a program that reads wants the bytes; so the difference is the reading alone. Opening, reading, closing and adding have their own distributions.
+        method: "A file of random bytes is written once, and read until the page cache holds all of it. \
+            Then, one value each: \
+it is opened, read as a whole into memory that is already there, closed, and its bytes are added up \
+(reread); or the bytes of the last reading are added up where they are (kept). \
+The adding is in both, because a program that reads wants the bytes; so the difference is the reading \
+alone. Opening, reading, closing and adding have their own distributions.
 
-The disk is not involved: the kernel's count of bytes fetched from storage must not move. This is the favourable case for reading again; a file that left the page cache in between costs what storage.files calls cold.
+The disk is not involved: the kernel's count of bytes fetched from storage must not move. This is the \
+favourable case for reading again; a file that left the page cache in between costs what storage.files \
+calls cold.
 
-Both sums must be that of what was written, so neither can be left out. Memory that a program allocates for each reading costs page faults too (alloc.reuse).",
+Both sums must be that of what was written, so neither can be left out. Memory that a program allocates for \
+each reading costs page faults too (alloc.reuse).",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one whole file, its bytes added up",

@@ -1,4 +1,5 @@
-//! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether what it ends with may be called sustained.
+//! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether
+//! what it ends with may be called sustained.
 
 use latlab_probes_shared::prelude::*;
 use latlab_record::Settings;
@@ -19,9 +20,11 @@ pub struct Steady;
 const MIB: u64 = 1 << 20;
 /// Beyond the half-bandwidth block of every disk met so far.
 const BLOCK: u64 = MIB;
-/// The longest block of samples, s: long enough that what is done between two of them does not matter, and six of them are what a record needs.
+/// The longest block of samples, s: long enough that what is done between two of them does not matter, and
+/// six of them are what a record needs.
 const STRETCH_S: f64 = 1.0;
-/// A longer budget of time for this probe alone makes the stretches longer: their number is bounded. Twice 24 of them, and what is around.
+/// A longer budget of time for this probe alone makes the stretches longer: their number is bounded. Twice 24
+/// of them, and what is around.
 const STRETCHES_IN_A_BUDGET: f64 = 54.0;
 /// As many as a record may have.
 const MOST_BLOCKS: u64 = 24;
@@ -39,7 +42,8 @@ fn stretch_s(settings: &Settings) -> f64 {
     given.map_or(STRETCH_S, |budget_s| (budget_s / STRETCHES_IN_A_BUDGET).max(STRETCH_S))
 }
 
-/// Bytes that the writing may take, whole stretches of them, and of one stretch; `None` when six are too many.
+/// Bytes that the writing may take, whole stretches of them, and of one stretch; `None` when six are too
+/// many.
 fn written(env: &Env) -> Option<(u64, u64)> {
     let limit = env.disk.budget().limit_bytes();
     let left = limit.saturating_sub(disk::file_bytes(env));
@@ -124,28 +128,45 @@ impl Probe for Steady {
         tier: Tier::Storage,
         title: "bandwidth second by second",
         question: "How fast is the disk after the first second, and does it stay that fast?",
-        method: "One thread overwrites the test file from front to back, repeatedly, in blocks of 1 MiB past the page cache (O_DIRECT), one system call after the other; then it reads it in the same way. A value is the time of one block; slices are the bandwidth of each quarter of a second of transfers, seconds of each second. \
-Time between transfers (evidence, references) is not in them; busy_share says how much of the wall time the transfers fill, and what a drive does in its pauses it does there, too. \
+        method: "One thread overwrites the test file from front to back, repeatedly, in blocks of 1 MiB \
+            past the page cache (O_DIRECT), one system call after the other; then it reads it in the same \
+            way. A value is the time of one block; slices are the bandwidth of each quarter of a second of \
+            transfers, seconds of each second. \
+Time between transfers (evidence, references) is not in them; busy_share says how much of the wall time the \
+transfers fill, and what a drive does in its pauses it does there, too. \
 It runs until its time or its bytes are used up, even when the interval is narrow.
 
-Levels (regimes) are found in the slices by optimal partitioning (Jackson et al. 2005) of their logarithms, with the sum of distances to a level's median as cost and a penalty in units of the noise, widened where neighbours are alike; no level is shorter than a second, none differs by less than 10 % from the one beside it, \
-and where a straight line is as good as steps it is a trend and has no levels. Of 300 simulated series that do not change, fewer than 1 % show a change when the noise is independent, 7 % when neighbouring slices correlate by 0.6. A level's bandwidth is its bytes over its time, stalls included.
+Levels (regimes) are found in the slices by optimal partitioning (Jackson et al. 2005) of their logarithms, \
+with the sum of distances to a level's median as cost and a penalty in units of the noise, widened where \
+neighbours are alike; no level is shorter than a second, none differs by less than 10 % from the one beside \
+it, \
+and where a straight line is as good as steps it is a trend and has no levels. Of 300 simulated series that \
+do not change, fewer than 1 % show a change when the noise is independent, 7 % when neighbouring slices \
+correlate by 0.6. A level's bandwidth is its bytes over its time, stalls included.
 
-It is called sustained only when at least 20 s were measured, the last level holds for at least 10 s and a third of all, rises or falls by no more than 10 % within itself and within the last third, and its five parts lie within 20 % of their mean (the bounds are those of SNIA's performance test specification for steady state, whose rounds take a minute each and whose preparation writes the drive twice over). \
-Otherwise the reason is given instead. Even then it holds for these seconds and bytes only: caches of drives hold tens of GB, and credits of clouds last half an hour.
+It is called sustained only when at least 20 s were measured, the last level holds for at least 10 s and a \
+third of all, rises or falls by no more than 10 % within itself and within the last third, and its five \
+parts lie within 20 % of their mean (the bounds are those of SNIA's performance test specification for \
+steady state, whose rounds take a minute each and whose preparation writes the drive twice over). \
+Otherwise the reason is given instead. Even then it holds for these seconds and bytes only: caches of \
+drives hold tens of GB, and credits of clouds last half an hour.
 
-Each byte written is taken from the run's budget before, so on a fast disk the bytes end the writing: a whole thorough run leaves it an eighth of them, a run of this probe alone all that the test file does not need. `--only storage.steady --max-bytes 100GB --budget 120s` gives it more of both. What is written is what the file holds, bytes that cannot be compressed, computed ahead by a thread on another CPU where there is one. \
-A cache below that holds the whole file answers from its second round on; then the bandwidth rises by a step there, and the finding says so. One block at a time may not keep all channels of a drive busy: storage.read.random and storage.write.random vary the queue depth. fio --rw=read --bs=1M --direct=1 --ioengine=psync --time_based --runtime=20 --write_bw_log=... --log_avg_msec=250 logs the same.",
+Each byte written is taken from the run's budget before, so on a fast disk the bytes end the writing: a \
+whole thorough run leaves it an eighth of them, a run of this probe alone all that the test file does not \
+need. `--only storage.steady --max-bytes 100GB --budget 120s` gives it more of both. What is written is \
+what the file holds, bytes that cannot be compressed, computed ahead by a thread on another CPU where there \
+is one. \
+A cache below that holds the whole file answers from its second round on; then the bandwidth rises by a \
+step there, and the finding says so. One block at a time may not keep all channels of a drive busy: \
+storage.read.random and storage.write.random vary the queue depth. fio --rw=read --bs=1M --direct=1 \
+--ioengine=psync --time_based --runtime=20 --write_bw_log=... --log_avg_msec=250 logs the same.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "each byte read or written counts once",
-        needs: &[
-            "a disk: no file system in memory",
-            "direct I/O",
-            "the thorough profile",
-        ],
+        needs: &["a disk: no file system in memory", "direct I/O", "the thorough profile"],
         touches: &[
-            "disk: an eighth of the bytes that the run may write, written into the test file (2 GiB); alone, 12 GiB",
+            "disk: an eighth of the bytes that the run may write, written into the test file (2 GiB); \
+                alone, 12 GiB",
         ],
         saturates: true,
         operations: Operations::Disk,
@@ -158,7 +179,8 @@ A cache below that holds the whole file answers from its second round on; then t
     fn plan(&self, env: &Env) -> Plan<Stream> {
         if env.settings.profile != Profile::Thorough {
             return Plan::no(
-                "steady bandwidth takes time to confirm: measured only in the thorough profile (--profile thorough), without a short --budget",
+                "steady bandwidth takes time to confirm: measured only in the thorough profile (--profile \
+                    thorough), without a short --budget",
             );
         }
         if env.settings.file.is_some() && disk::users_bytes(env) < BLOCK {

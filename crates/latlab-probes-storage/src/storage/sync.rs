@@ -15,10 +15,12 @@ pub struct Durable;
 
 /// Bytes of one write.
 const BLOCK_BYTES: u64 = 4096;
-/// The file whose blocks are overwritten, and the size at which a growing file is given up for a new one, bytes.
+/// The file whose blocks are overwritten, and the size at which a growing file is given up for a new one,
+/// bytes.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// What its files take at least: one for each way to overwrite and to append, and as much again for those that grew to their size.
+/// What its files take at least: one for each way to overwrite and to append, and as much again for those
+/// that grew to their size.
 const ROOM_BYTES: u64 = 16 * FILE_BYTES;
 
 /// What is done to a file.
@@ -41,8 +43,8 @@ impl Operation {
         }
     }
 
-    /// Blocks that are written for one, the file system's own among them: the file's node when it grows; a directory's block and a map of
-    /// what is free when it is new.
+    /// Blocks that are written for one, the file system's own among them: the file's node when it grows; a
+    /// directory's block and a map of what is free when it is new.
     fn written_blocks(self) -> u64 {
         match self {
             Self::Overwrite => 1,
@@ -89,7 +91,8 @@ impl Write {
     }
 }
 
-/// Of a system that has these operations and ways: one of each kind of work, and each way once, before all the others.
+/// Of a system that has these operations and ways: one of each kind of work, and each way once, before all
+/// the others.
 fn offered(operations: &[Operation], ways: &[Way]) -> Vec<Write> {
     let mut all = FIRST.to_vec();
     for operation in Operation::VARIANTS {
@@ -115,7 +118,8 @@ fn block_s(profile: Profile) -> f64 {
     profile.of([5e-3, 20e-3, 60e-3])
 }
 
-/// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
+/// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many
+/// operations.
 fn patience_ns(profile: Profile) -> f64 {
     4.0 * block_s(profile) * 1e9
 }
@@ -236,27 +240,48 @@ impl Probe for Durable {
         tier: Tier::Storage,
         title: "making a write durable",
         question: "How long does it take until a small write is on the disk, and is it really there?",
-        method: "4 KiB are written and made durable, one write after the other, on files of the probe's own. Overwriting, growing and creating are different work for a file system, so each is measured: \
-overwrite: blocks of a file that was written before, sequentially (as a database does with its log); append: the end of a file that grows, so its size and the place of the new block must be stored too; \
-create: a new file is made, written and synced, and then the directory that names it, without which the file may be gone after a crash. \
-How it is made durable: fsync, fdatasync (no times are stored), a file opened with O_DSYNC (each write returns when it is durable), and a write past the page cache (O_DIRECT) followed by fdatasync, which has only the device's cache left to flush.
+        method: "4 KiB are written and made durable, one write after the other, on files of the probe's \
+            own. Overwriting, growing and creating are different work for a file system, so each is \
+            measured: \
+overwrite: blocks of a file that was written before, sequentially (as a database does with its log); \
+append: the end of a file that grows, so its size and the place of the new block must be stored too; \
+create: a new file is made, written and synced, and then the directory that names it, without which the \
+file may be gone after a crash. \
+How it is made durable: fsync, fdatasync (no times are stored), a file opened with O_DSYNC (each write \
+returns when it is durable), and a write past the page cache (O_DIRECT) followed by fdatasync, which has \
+only the device's cache left to flush.
 
-A value is the whole operation. Its parts have distributions of their own: create (opening the new file), write, sync (the file's), directory (syncing it). Each write carries new incompressible bytes that are filled in before the first stamp. \
-Files that were made stay until the end of the probe: deleting them in between slows down what follows. On a slow disk a block of samples ends early, but not before four operations.
+A value is the whole operation. Its parts have distributions of their own: create (opening the new file), \
+write, sync (the file's), directory (syncing it). Each write carries new incompressible bytes that are \
+filled in before the first stamp. \
+Files that were made stay until the end of the probe: deleting them in between slows down what follows. On \
+a slow disk a block of samples ends early, but not before four operations.
 
-Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read back past the page cache and compared whole, and the kernel and the device under the file counted at least the bytes that were written.
+Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read \
+back past the page cache and compared whole, and the kernel and the device under the file counted at least \
+the bytes that were written.
 
-The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 µs it is not a flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
-Between 150 and 300 µs, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, no verdict is given. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only cutting the power does.
+The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk \
+about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a \
+sync down and nothing makes a medium faster. Below 150 µs it is not a flush to such a medium: a cache with \
+a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
+Between 150 and 300 µs, or where programs waited for CPUs in more than a tenth of the time and no sync was \
+fast, no verdict is given. The medians, the flushes that the device counted, its cache setting, the file \
+system's options and the virtual machine are given as evidence; none of them proves that bytes survive a \
+power failure. Only cutting the power does.
 
-Rust's and Python's fsync are the same call on Linux. On macOS they are not: fsync, which Python's os.fsync is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSYNC, which Rust's sync_all is, does. \
-There overwrite and append are measured with both, the bytes are read back, and nothing counts what reached the drive.",
+Rust's and Python's fsync are the same call on Linux. On macOS they are not: fsync, which Python's os.fsync \
+is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSYNC, which Rust's sync_all \
+is, does. \
+There overwrite and append are measured with both, the bytes are read back, and nothing counts what reached \
+the drive.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one write of 4 KiB with everything that makes it durable",
         needs: &["Linux or macOS", "a directory on a disk"],
         touches: &[
-            "files of 4 MiB without a name, four laid out and those that grow, and small ones in one private folder, all removed at the end",
+            "files of 4 MiB without a name, four laid out and those that grow, and small ones in one \
+                private folder, all removed at the end",
             "writes tens to hundreds of MB",
         ],
         saturates: false,
@@ -266,7 +291,9 @@ There overwrite and append are measured with both, the bytes are read back, and 
     fn plan(&self, env: &Env) -> Plan<Write> {
         match work::room(env) {
             Ok(bytes) if bytes < ROOM_BYTES => Plan::no(format!(
-                "needs {} for files of its own, and {} are left for them: 5 % of the file system, at least 1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some space, or name another directory with --dir",
+                "needs {} for files of its own, and {} are left for them: 5 % of the file system, at least \
+                    1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some \
+                    space, or name another directory with --dir",
                 binary_size(ROOM_BYTES),
                 binary_size(bytes)
             )),
@@ -310,7 +337,8 @@ fn planned(env: &Env, write: Write) -> Planned<Write> {
     }
 }
 
-/// A durable flush of flash without a protected cache takes at least so long, ns; a rotation takes longer. Measured devices: 0.3 to 1 ms.
+/// A durable flush of flash without a protected cache takes at least so long, ns; a rotation takes longer.
+/// Measured devices: 0.3 to 1 ms.
 const PLAUSIBLE_NS: f64 = 300e3;
 /// Nothing that has to reach such a medium is done sooner, ns.
 const ABSORBED_NS: f64 = 150e3;
@@ -330,12 +358,15 @@ enum Verdict {
     NotSent,
 }
 
-/// Above this share of the time in which somebody waited for a CPU, a slow sync may be the scheduler's: the flush is sent by a thread
-/// of the kernel that waits with the others. A busy machine gave medians of 1.2 to 4 ms (one tick) for syncs that take 100 us.
+/// Above this share of the time in which somebody waited for a CPU, a slow sync may be the scheduler's: the
+/// flush is sent by a thread of the kernel that waits with the others. A busy machine gave medians of 1.2 to
+/// 4 ms (one tick) for syncs that take 100 us.
 const BUSY: f64 = 0.1;
 
-/// Of syncs whose fastest tenth is at most `fast_ns` long: a medium is never faster, whatever else slows it down. `flushes` for each sync, where the
-/// device has a cache to flush and counts; `busy`: share of the time in which some program waited for a CPU, where the kernel tells.
+/// Of syncs whose fastest tenth is at most
+/// `fast_ns` long: a medium is never faster, whatever else slows it down. `flushes` for each sync, where the
+/// device has a cache to flush and counts; `busy`: share of the time in which some program waited for a CPU,
+/// where the kernel tells.
 fn verdict(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> Verdict {
     if flushes.is_some_and(|each| each < FEWEST_FLUSHES) {
         Verdict::NotSent
@@ -364,7 +395,9 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     let [median, tenth, least] = [sync_ns, fast_ns, ABSORBED_NS].map(|ns| ns / 1e3);
     let sync = way.name();
     let mut evidence = vec![format!(
-        "{sync} after an overwrite of 4 KiB: median {median:.0} µs, fastest tenth {tenth:.0} µs (a durable flush of flash without a protected cache takes 300 µs or more, of a spinning disk 4 ms; below {least:.0} µs neither has happened)"
+        "{sync} after an overwrite of 4 KiB: median {median:.0} µs, fastest tenth {tenth:.0} µs (a durable \
+            flush of flash without a protected cache takes 300 µs or more, of a spinning disk 4 ms; below \
+            {least:.0} µs neither has happened)"
     )];
     if let Some((_, flush_ns, ..)) = overwritten(Way::DirectFdatasync) {
         evidence.push(format!(
@@ -393,7 +426,8 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
 
     if let Some(share) = reported.cpu_pressure.filter(|share| *share > BUSY) {
         evidence.push(format!(
-            "programs waited for a CPU {:.0} % of the time: slow syncs may be due to that, so only fast ones are judged",
+            "programs waited for a CPU {:.0} % of the time: slow syncs may be due to that, so only fast \
+                ones are judged",
             share * 100.0
         ));
     }

@@ -1,5 +1,5 @@
-//! `storage.write.sequential`: overwriting a file from front to back in blocks of each size, past the page cache and through it, with and without
-//! flushes.
+//! `storage.write.sequential`: overwriting a file from front to back in blocks of each size, past the page
+//! cache and through it, with and without flushes.
 
 use crate::disk::curve::{self, Bandwidth, Blocks, Findings};
 use crate::disk::{self, Access, BUFFERED, DIRECT, FSYNC_EACH, FSYNC_END};
@@ -15,8 +15,8 @@ pub struct WriteSequential;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Paths with their blocks for the quick, standard and thorough profile; each list goes on behind the one before. In the order in which they are given up
-/// last.
+/// Paths with their blocks for the quick, standard and thorough profile; each list goes on behind the one
+/// before. In the order in which they are given up last.
 const POINTS: [(Access, [&[u64]; 3]); 4] = [
     (
         DIRECT,
@@ -26,7 +26,8 @@ const POINTS: [(Access, [&[u64]; 3]); 4] = [
     (FSYNC_END, [&[MIB], &[4 * KIB, 64 * KIB, 16 * MIB], &[16 * KIB, 256 * KIB, 4 * MIB]]),
     (BUFFERED, [&[4 * KIB], &[64 * KIB, MIB], &[16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB]]),
 ];
-/// Bytes that one point may write in a run of the profiles, unless six blocks, or one in each round, need more.
+/// Bytes that one point may write in a run of the profiles, unless six blocks, or one in each round, need
+/// more.
 const POINT_BYTES: [u64; 3] = [20 * MIB, 96 * MIB, 192 * MIB];
 /// Blocks of all rounds together, as far as they divide among them.
 const LEAST_BLOCKS: u64 = 6;
@@ -91,22 +92,40 @@ impl Probe for WriteSequential {
         id: "storage.write.sequential",
         tier: Tier::Storage,
         title: "writing a file front to back by block size",
-        question: "How fast is a file written from front to back, in small blocks and in large ones, and what do flushes cost?",
-        method: "One thread overwrites one block of an existing file after the other with one system call each (pwrite); a value is the time of one block. bytes_per_s is all bytes over the time of all calls, flushes included where they belong to the path.
+        question: "How fast is a file written from front to back, in small blocks and in large ones, and \
+            what do flushes cost?",
+        method: "One thread overwrites one block of an existing file after the other with one system call \
+            each (pwrite); a value is the time of one block. bytes_per_s is all bytes over the time of all \
+            calls, flushes included where they belong to the path.
 
-direct goes past the page cache (O_DIRECT); the device has the bytes, its own cache may still hold them. buffered-fsync-each writes into the page cache and flushes after each block: the value is both, the channels write and fsync are the parts. \
-buffered-fsync-end flushes once after a stretch of blocks: values are the writes alone, the flush is the channel fsync and is in bytes_per_s, from which its fit is made. buffered does not flush within the figure: it is a copy into memory, and says nothing about the disk; it is flushed afterwards, untimed. \
+direct goes past the page cache (O_DIRECT); the device has the bytes, its own cache may still hold them. \
+buffered-fsync-each writes into the page cache and flushes after each block: the value is both, the \
+channels write and fsync are the parts. \
+buffered-fsync-end flushes once after a stretch of blocks: values are the writes alone, the flush is the \
+channel fsync and is in bytes_per_s, from which its fit is made. buffered does not flush within the figure: \
+it is a copy into memory, and says nothing about the disk; it is flushed afterwards, untimed. \
 After each block of samples the file's pages are evicted, so that no block begins with pages from another.
 
-The file is the shared test file: written whole once, so that no write has to find room or fill a reserved range. It is overwritten with what it holds, incompressible bytes that contain their own position, computed into the one buffer before each write, outside of what is timed: zeros are 2.5 times as fast on some hosts, and random bytes made meanwhile \
-would be part of the time. The first and the last 4 KiB of each stretch are read back and compared. The writes must show in what the kernel counted for this process (/proc/self/io), and, where they were flushed or direct, in what the device under the file counted. A stretch's bytes are taken from the run's budget before they are written, so a run never writes more than it announced; that bounds the number of blocks.
+The file is the shared test file: written whole once, so that no write has to find room or fill a reserved \
+range. It is overwritten with what it holds, incompressible bytes that contain their own position, computed \
+into the one buffer before each write, outside of what is timed: zeros are 2.5 times as fast on some hosts, \
+and random bytes made meanwhile \
+would be part of the time. The first and the last 4 KiB of each stretch are read back and compared. The \
+writes must show in what the kernel counted for this process (/proc/self/io), and, where they were flushed \
+or direct, in what the device under the file counted. A stretch's bytes are taken from the run's budget \
+before they are written, so a run never writes more than it announced; that bounds the number of blocks.
 
-What a flush can mean is another question (storage.sync). Bursts into a cache of the drive or a cloud's credits are faster than hours of writing (storage.steady). Where the device interrupts one CPU only, a small write on another CPU waits for that one to wake it (46 µs and 62 µs were seen), so the CPU is part of the figure. To compare, pinned to the same CPU: fio --ioengine=psync --direct=1 --rw=write --overwrite=1 --refill_buffers --bs=...",
+What a flush can mean is another question (storage.sync). Bursts into a cache of the drive or a cloud's \
+credits are faster than hours of writing (storage.steady). Where the device interrupts one CPU only, a \
+small write on another CPU waits for that one to wake it (46 µs and 62 µs were seen), so the CPU is part of \
+the figure. To compare, pinned to the same CPU: fio --ioengine=psync --direct=1 --rw=write --overwrite=1 \
+--refill_buffers --bs=...",
         method_version: 1,
         unit: Unit::Ns,
         convention: "each byte written counts once",
         needs: &["a disk: no file system in memory", "room for the test file"],
-        touches: &["disk: at most 140 MiB written into the test file (1 GiB standard, 4 GiB thorough), beyond laying it out"],
+        touches: &["disk: at most 140 MiB written into the test file (1 GiB standard, 4 GiB thorough), \
+            beyond laying it out"],
         saturates: true,
         operations: Operations::Disk,
     };

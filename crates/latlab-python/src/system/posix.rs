@@ -16,7 +16,8 @@ pub(crate) fn open(fd: i32) -> io::Result<ManuallyDrop<File>> {
     Ok(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }))
 }
 
-/// The file behind a descriptor that this process was handed when it was started, for itself only: its children get none.
+/// The file behind a descriptor that this process was handed when it was started, for itself only: its
+/// children get none.
 pub(crate) fn inherited(fd: i32) -> Option<File> {
     // SAFETY: F_SETFD changes a flag of a descriptor, or says that there is none.
     if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
@@ -40,8 +41,8 @@ pub(crate) struct Termination {
 impl Termination {
     pub(crate) fn watch() -> io::Result<Self> {
         TERMINATED.store(false, Ordering::Relaxed);
-        // SAFETY: all-zero is a valid sigaction (no flags, empty mask); the handler only stores to an atomic, which is
-        // async-signal-safe; both structures live through the call.
+        // SAFETY: all-zero is a valid sigaction (no flags, empty mask); the handler only stores to an atomic,
+        // which is async-signal-safe; both structures live through the call.
         unsafe {
             let mut ours: libc::sigaction = std::mem::zeroed();
             ours.sa_sigaction = note as extern "C" fn(libc::c_int) as usize;

@@ -1,15 +1,19 @@
 //! Which figures another CPU has otherwise, and why.
 //!
-//! Six rounds say little of one figure, and a run has a hundred: asked one by one either chance speaks or nothing does. But what makes CPUs differ
-//! (who handles a disk's interrupts, another kind of core, another cache) moves all figures that reach equally far. So the question is asked once
-//! of a group: figures of one tier and cache scope, and as a group of their own those whose operations wait for the disk one at a time. A group's rounds are
-//! the units: what one says is the median, over the group's figures, of how far it lies from them, so that figures which move together count once.
+//! Six rounds say little of one figure, and a run has a hundred: asked one by one either chance speaks or
+//! nothing does. But what makes CPUs differ (who handles a disk's interrupts, another kind of core, another
+//! cache) moves all figures that reach equally far. So the question is asked once of a group: figures of one
+//! tier and cache scope, and as a group of their own those whose operations wait for the disk one at a time.
+//! A group's rounds are the units: what one says is the median, over the group's figures, of how far it lies
+//! from them, so that figures which move together count once.
 //!
-//! At most one run in twenty on a machine whose CPUs are alike says anything of any figure (simulated below): half of the 5 % belong to the
-//! one group of which the machine says beforehand how its CPUs will differ (they wait for a disk whose interrupts only some of the CPUs handle:
-//! these are faster, one-sided), half to all groups together (Holm, A simple sequentially rejective multiple test procedure, 1979). Where the machine says nothing, all
-//! of it belongs to all. Of a group whose CPUs differ, a figure is named where the 95 % interval of its own ratio does not hold 1, it points the
-//! same way, and it is worth moving a program for.
+//! At most one run in twenty on a machine whose CPUs are alike says anything of any figure (simulated below):
+//! half of the 5 % belong to the one group of which the machine says beforehand how its CPUs will differ
+//! (they wait for a disk whose interrupts only some of the CPUs handle: these are faster, one-sided), half to
+//! all groups together (Holm, A simple sequentially rejective multiple test procedure, 1979). Where the
+//! machine says nothing, all of it belongs to all. Of a group whose CPUs differ, a figure is named where the
+//! 95 % interval of its own ratio does not hold 1, it points the same way, and it is worth moving a program
+//! for.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +32,8 @@ const SMALL_BLOCK: u64 = 64 << 10;
 /// Tier, cache scope, and whether the operations wait for the disk.
 type Group = (String, Option<CacheScope>, bool);
 
-/// Leaves [`crate::Spread::differ`], which says of each figure alone that its CPUs differ, where its group's do, with the reason.
+/// Leaves [`crate::Spread::differ`], which says of each figure alone that its CPUs differ, where its group's
+/// do, with the reason.
 pub(super) fn tell(header: &Header, figures: &mut [Record]) {
     let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (index, figure) in figures.iter_mut().enumerate() {
@@ -95,7 +100,8 @@ fn waits_for_the_disk(point: &Point) -> bool {
         && point.block_bytes.is_none_or(|bytes| bytes <= SMALL_BLOCK)
 }
 
-/// The run's CPUs that handle the interrupts of the disk that it measures; none where nobody knows, or all do, or none does.
+/// The run's CPUs that handle the interrupts of the disk that it measures; none where nobody knows, or all
+/// do, or none does.
 fn handlers(header: &Header) -> Vec<u32> {
     // A file of the user's may lie on another disk.
     let system = header.machine.dir.file_system.as_ref();
@@ -269,8 +275,9 @@ mod tests {
             .collect()
     }
 
-    /// What rounds are like: most figures agree to some percent, some not at all, some have two states of which a round draws one; what a
-    /// neighbour does moves all figures that reach equally far, now and then by much.
+    /// What rounds are like: most figures agree to some percent, some not at all, some have two states of
+    /// which a round draws one; what a neighbour does moves all figures that reach equally far, now and then
+    /// by much.
     fn noise(seed: u64) -> impl Fn(usize, usize, u32, u32) -> f64 {
         let mut rng = Rng::new(seed);
         let draws: Vec<f64> = (0..20_000).map(|_| rng.normal()).collect();

@@ -8,8 +8,8 @@ use super::points::PointLines;
 use super::statistics::kinship;
 use crate::{ByCpu, Estimate, Record};
 
-/// Gives each figure the findings of its rounds. What findings hold as an [`Estimate`] gets its range; those under one name are kin where their
-/// figures are.
+/// Gives each figure the findings of its rounds. What findings hold as an [`Estimate`] gets its range; those
+/// under one name are kin where their figures are.
 pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
     let mut kin = BTreeMap::new();
     for (place, (figure, point)) in figures.iter_mut().zip(points).enumerate() {
@@ -64,8 +64,9 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Findings of the same form have the median of each measured number. Whatever else differs (counts, CPUs, words, lengths) is that of the round
-    /// whose figure is nearest to the folded one, so that what is reported together belongs together.
+    /// Findings of the same form have the median of each measured number. Whatever else differs (counts,
+    /// CPUs, words, lengths) is that of the round whose figure is nearest to the folded one, so that what is
+    /// reported together belongs together.
     fn merged(&mut self, rounds: &[&Value], path: &str) -> Value {
         let own = rounds[self.nearest];
         match own {
@@ -123,7 +124,8 @@ fn reported(rounds: &[&Value]) -> Option<Vec<f64>> {
     estimates.map(|own| Some(own?.value)).collect()
 }
 
-/// Whether two lists are about the same things: as long, and of the same labels (words and whole numbers) throughout.
+/// Whether two lists are about the same things: as long, and of the same labels (words and whole numbers)
+/// throughout.
 fn alike(one: &[Value], other: &[Value]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_label(one, other))
 }

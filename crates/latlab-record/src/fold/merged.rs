@@ -8,7 +8,8 @@ use crate::{
 };
 
 const DISTURBED: &str = "disturbed";
-/// What the slow samples of a round may have been looked at with, least first. A round that saw less leaves more unexplained.
+/// What the slow samples of a round may have been looked at with, least first. A round that saw less leaves
+/// more unexplained.
 const LEVELS: [&str; 6] =
     ["time stamps", "counters", "interrupt flag", "rseq", "perf records", "tracepoints"];
 
@@ -59,7 +60,8 @@ fn absent(point: &PointLines) -> Record {
     }
 }
 
-/// The slow samples of all rounds above the highest of their thresholds: above it no round left any out for being fast.
+/// The slow samples of all rounds above the highest of their thresholds: above it no round left any out for
+/// being fast.
 fn tail(good: &[&Record]) -> (Vec<TailSample>, Option<f64>, u64) {
     let threshold = good.iter().filter_map(|line| line.tail_threshold).max_by(f64::total_cmp);
     let least = threshold.unwrap_or(f64::NEG_INFINITY);
@@ -70,8 +72,8 @@ fn tail(good: &[&Record]) -> (Vec<TailSample>, Option<f64>, u64) {
     (tail, threshold, dropped)
 }
 
-/// The causes of all rounds' slow samples, each round's above its own threshold: nothing faster than the lowest of these is among them. The level is the
-/// least that a round had.
+/// The causes of all rounds' slow samples, each round's above its own threshold: nothing faster than the
+/// lowest of these is among them. The level is the least that a round had.
 fn tail_causes(good: &[&Record]) -> Option<TailCauses> {
     let reported: Vec<&TailCauses> = good.iter().filter_map(|line| line.tail_causes.as_ref()).collect();
     let level = reported.iter().map(|reported| &reported.level).min_by_key(|level| {
@@ -125,7 +127,8 @@ fn work(good: &[&Record]) -> Work {
     }
 }
 
-/// Each proof once: it holds where it held in all of these rounds, with the detail of the first in which it did not, else of the last.
+/// Each proof once: it holds where it held in all of these rounds, with the detail of the first in which it
+/// did not, else of the last.
 fn checks(lines: &[&Record]) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     for check in lines.iter().flat_map(|line| &line.checks) {
@@ -144,7 +147,8 @@ fn observed(good: &[&Record]) -> Observed {
     sum.reduce(|a, b| a.combined(&b, u64::saturating_add)).unwrap_or_default()
 }
 
-/// Those of its rounds, `disturbed` where more than half of them are, and how many have no figure for another reason than time.
+/// Those of its rounds, `disturbed` where more than half of them are, and how many have no figure for another
+/// reason than time.
 fn flags(point: &PointLines) -> Vec<String> {
     let mut flags = united(&point.good);
     let is_disturbed = |line: &&&Record| line.flags.iter().any(|flag| flag == DISTURBED);

@@ -1,5 +1,5 @@
-//! The lines of a run become its figures: one pure function, so that a run cut short folds as well as a whole one, and an old file gains
-//! by a better fold.
+//! The lines of a run become its figures: one pure function, so that a run cut short folds as well as a whole
+//! one, and an old file gains by a better fold.
 //!
 //! ```text
 //! lines ──► by point ──► merged (shape, proofs, flags) ──► statistics by CPU ──► kin's intervals ──► CPUs that differ ──► figures
@@ -23,10 +23,12 @@ use crate::{Absence, Header, Kind, Point, Record, StoppedBy};
 /// Changes with whatever changes figures: a file whose footer was folded by another version is folded again.
 pub const FOLD_VERSION: u32 = 2;
 
-/// The figures of a run: one a point, in the order of the plan's probes and then of their first lines, and one record a probe for the points that no
-/// round reached. What is derived from figures is only in it where the lines hold it.
+/// The figures of a run: one a point, in the order of the plan's probes and then of their first lines, and
+/// one record a probe for the points that no round reached. What is derived from figures is only in it where
+/// the lines hold it.
 ///
-/// A line without a round stands in a file of version 1, which has one: its figures keep what they say, without intervals.
+/// A line without a round stands in a file of version 1, which has one: its figures keep what they say,
+/// without intervals.
 pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     let lines = &proved(lines);
     if lines.iter().all(|line| line.round.is_none()) {
@@ -49,7 +51,8 @@ pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     figures
 }
 
-/// The lines, those without figures whose proof failed: the harness writes them so, another program may not have.
+/// The lines, those without figures whose proof failed: the harness writes them so, another program may not
+/// have.
 fn proved(lines: &[Record]) -> Cow<'_, [Record]> {
     let failed = |line: &Record| line.error.is_none() && line.checks.iter().any(|check| !check.ok);
     if !lines.iter().any(failed) {
@@ -108,8 +111,8 @@ fn not_reached(header: &Header, lines: &[Record], points: &[PointLines]) -> Vec<
 }
 
 impl Record {
-    /// One record for all of a probe's points that were never visited, by the probe, method and reason of another one: a short run of a long list
-    /// would be little else. `None` where there are none.
+    /// One record for all of a probe's points that were never visited, by the probe, method and reason of
+    /// another one: a short run of a long list would be little else. `None` where there are none.
     pub fn not_reached(like: &Self, missed: &[&Point], planned: usize) -> Option<Self> {
         let why = match like.stopped_by {
             StoppedBy::Interrupted => "the run was stopped",
@@ -125,7 +128,8 @@ impl Record {
     }
 }
 
-/// What has no point of its own, such as a worker that died while it opened a probe, says in how many of the probe's rounds that was so.
+/// What has no point of its own, such as a worker that died while it opened a probe, says in how many of the
+/// probe's rounds that was so.
 fn say_how_often_a_whole_probe_failed(figures: &mut [Record], lines: &[Record]) {
     let rounds = |probe: &str, of_point: Option<&Point>| {
         let own = lines.iter().filter(|line| line.probe == probe);

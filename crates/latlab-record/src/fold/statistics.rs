@@ -181,7 +181,8 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// A statistic by CPU and round; by CPU alone where a round has too few samples for it. `None` where no round has it.
+    /// A statistic by CPU and round; by CPU alone where a round has too few samples for it. `None` where no
+    /// round has it.
     fn by_round(
         &self,
         name: &str,
@@ -243,7 +244,8 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// An interval that is as wide as the clock's step where each value is a number of steps: what lies between two of them, no round tells.
+    /// An interval that is as wide as the clock's step where each value is a number of steps: what lies
+    /// between two of them, no round tells.
     fn not_within_a_step(&self, name: &str, value: f64, (lo, hi): (f64, f64)) -> [f64; 2] {
         let lines = self.lines.iter().filter_map(|line| line.resolution_ns);
         let step = lines.fold(0.0, f64::max);
@@ -333,7 +335,8 @@ impl Pool {
         pool
     }
 
-    /// A bucket stands for its middle, which lies beyond the extremes when they share the bucket; a quantile never does.
+    /// A bucket stands for its middle, which lies beyond the extremes when they share the bucket; a quantile
+    /// never does.
     fn quantile(&self, q: f64) -> Option<f64> {
         let value = match &self.histogram {
             Some(histogram) => weighted::quantile_counts(&histogram.occupied(), q),
@@ -364,7 +367,8 @@ fn statistic(summary: &Summary, name: &str) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// Standard deviation of the logarithm between the undisturbed blocks of one round; of all where it has no two of them.
+/// Standard deviation of the logarithm between the undisturbed blocks of one round; of all where it has no
+/// two of them.
 fn within(good: &[&Record]) -> Option<f64> {
     let (mut squares, mut degrees) = (0.0, 0.0);
     for line in good {

@@ -177,10 +177,7 @@ fn a_line_whose_proof_failed_is_in_no_figure_even_if_it_does_not_say_so() {
     unproved(&mut lines[3]);
     let of_five = figure(&lines);
     assert!(p50(&of_five) < 130.0);
-    assert_eq!(
-        of_five.flags,
-        ["1 of 6 rounds has no figure: a proof failed: checksum (1 is not 2)"]
-    );
+    assert_eq!(of_five.flags, ["1 of 6 rounds has no figure: a proof failed: checksum (1 is not 2)"]);
     // Neither in a file of version 1, whose lines are its figures.
     let mut old = line(64, 0, 0, 9_000.0);
     (old.round, old.cpu) = (None, None);

@@ -15,7 +15,8 @@ pub struct CurvePoint {
     pub disturbed: bool,
 }
 
-/// Weight of a disturbed point: enough to stand in where nothing else was measured, never to outvote a neighbour.
+/// Weight of a disturbed point: enough to stand in where nothing else was measured, never to outvote a
+/// neighbour.
 const DISTURBED_WEIGHT: f64 = 0.2;
 /// Plateaus of real machines wave by some per cent (page colouring, drift); a finer scale would split them.
 const LEAST_NOISE: f64 = 0.03;
@@ -67,13 +68,14 @@ impl Curve {
         let logs: Vec<f64> = self.raw.iter().map(|v| v.ln()).collect();
         let fit = isotonic(&logs, &self.weight);
         let off = logs.iter().zip(&fit).map(|(a, b)| ((a - b).abs(), 1.0)).collect();
-        // 1.4826 makes a median deviation a normal's standard deviation; the fit follows the noise by about half.
+        // 1.4826 makes a median deviation a normal's standard deviation; the fit follows the noise by about
+        // half.
         self.noise = (1.4826 * 1.5 * weighted_median(off)).max(LEAST_NOISE);
         self.fit = fit.iter().map(|v| v.exp()).collect();
     }
 
-    /// The curve as it might have come out: each median anywhere in its interval, and off by the scatter that the
-    /// intervals do not show.
+    /// The curve as it might have come out: each median anywhere in its interval, and off by the scatter that
+    /// the intervals do not show.
     pub(super) fn draw(&self, rng: &mut Rng) -> Self {
         let hidden = (self.noise / 1.5).min(0.1);
         let raw = (0..self.len())
@@ -98,7 +100,8 @@ impl Curve {
     }
 }
 
-/// Isotonic regression in the L1 norm: neighbours that fall are pooled, a pool's value is its weighted median.
+/// Isotonic regression in the L1 norm: neighbours that fall are pooled, a pool's value is its weighted
+/// median.
 fn isotonic(y: &[f64], weight: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
     for (&v, &w) in y.iter().zip(weight) {
@@ -118,7 +121,8 @@ fn weighted_median(pairs: Vec<(f64, f64)>) -> f64 {
     f64::midpoint(lower, upper)
 }
 
-/// The least of them: of one slow and one fast measurement the fast one is right, as nothing makes a load faster.
+/// The least of them: of one slow and one fast measurement the fast one is right, as nothing makes a load
+/// faster.
 fn lower_median(pairs: Vec<(f64, f64)>) -> f64 {
     medians(pairs).0
 }

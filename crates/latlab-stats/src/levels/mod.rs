@@ -1,7 +1,8 @@
 //! Cache levels and TLB reach, read from curves of latency by size.
 //!
-//! A level is a plateau of the curve; its capacity is a bracket between two measured sizes, never one number: sharing,
-//! page colouring and neighbours make the *effective* capacity smaller than the nominal one and let it drift.
+//! A level is a plateau of the curve; its capacity is a bracket between two measured sizes, never one number:
+//! sharing, page colouring and neighbours make the *effective* capacity smaller than the nominal one and let
+//! it drift.
 
 mod curve;
 mod refine;
@@ -25,7 +26,8 @@ pub struct TlbStep {
     pub step_ns: f64,
 }
 
-/// Neighbouring levels differ at least by this factor, which is lmbench's: below it, noise and slopes look alike.
+/// Neighbouring levels differ at least by this factor, which is lmbench's: below it, noise and slopes look
+/// alike.
 const MIN_RATIO: f64 = 1.35;
 /// Curves drawn for the confidence.
 const RESAMPLES: u32 = 200;
@@ -41,8 +43,9 @@ pub struct Level {
     pub from_bytes: f64,
     /// Last size still on the plateau: above it the level begins to miss.
     pub to_bytes: f64,
-    /// Effective capacity: between the last size at which at most a quarter of the loads miss and the first at which
-    /// more than half do, judged by the next level's latency. None where the sweep ended on the plateau.
+    /// Effective capacity: between the last size at which at most a quarter of the loads miss and the first
+    /// at which more than half do, judged by the next level's latency. None where the sweep ended on the
+    /// plateau.
     pub bracket: Option<(f64, f64)>,
     /// First size on the next plateau: the transition is complete. None where the sweep ended before.
     pub upper_end_bytes: Option<f64>,
@@ -58,10 +61,11 @@ pub struct Level {
 
 /// Finds the plateaus of a latency curve and brackets their ends.
 ///
-/// Method: points of one size are merged; a weighted isotonic fit in the L1 norm (latency cannot fall with size;
-/// medians, so that a spike is outvoted rather than smeared); log-latency over log-size is cut into plateaus and ramps
-/// by least squares with BIC's penalty; plateaus that differ by less than a factor of 1.35, or flow into each other without a
-/// step, are one. Any order of points; points without a positive finite size and latency are left out.
+/// Method: points of one size are merged; a weighted isotonic fit in the L1 norm (latency cannot fall with
+/// size; medians, so that a spike is outvoted rather than smeared); log-latency over log-size is cut into
+/// plateaus and ramps by least squares with BIC's penalty; plateaus that differ by less than a factor of
+/// 1.35, or flow into each other without a step, are one. Any order of points; points without a positive
+/// finite size and latency are left out.
 ///
 /// `seed` is that of the draws for the confidence, `tlb` the boundaries found by [`tlb_reach`].
 pub fn find_levels(points: &[CurvePoint], seed: u64, tlb: &[TlbStep]) -> Vec<Level> {
@@ -98,8 +102,8 @@ fn boundaries(curve: &Curve, found: &[Plateau]) -> Vec<Option<Edge>> {
     let edge = |i: usize, p: &Plateau| {
         let here = curve.median(p.from, p.to);
         let Some(next) = found.get(i + 1) else {
-            // The sweep ended on the way up: only where it is clearly above the plateau can be said, and not from one
-            // last point, which nothing can outvote.
+            // The sweep ended on the way up: only where it is clearly above the plateau can be said, and not
+            // from one last point, which nothing can outvote.
             let hi = (p.to + 1..curve.len()).find(|&j| curve.fit[j] >= here * MIN_RATIO)?;
             let raised =
                 (p.to + 1..curve.len()).filter(|&j| curve.fit[j] >= here * f64::midpoint(1.0, MIN_RATIO));
@@ -122,7 +126,8 @@ fn describe(curve: &Curve, p: Plateau, edge: Option<&Edge>, confidence: Option<f
     let disturbed = on.clone().filter(|&i| curve.disturbed[i]).count();
     let points = p.to - p.from + 1;
     let counted = on.filter(|&i| disturbed == points || !curve.disturbed[i]).map(|i| curve.raw[i]);
-    // The latency is of all points: where most of them are disturbed, those that are not may all lie to one side of it.
+    // The latency is of all points: where most of them are disturbed, those that are not may all lie to one
+    // side of it.
     let latency_ns = curve.median(p.from, p.to);
     let range_ns = counted.fold((latency_ns, latency_ns), |(a, b), x| (a.min(x), b.max(x)));
     Level {

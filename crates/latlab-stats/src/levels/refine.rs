@@ -3,8 +3,9 @@ use super::curve::{Curve, CurvePoint};
 /// A rise of less than this between two sizes is within a plateau's own scatter.
 const RISE: f64 = 1.1;
 
-/// Further sizes, ascending, that bring each rise, and the step on either side of it, to `per_octave` sizes an octave.
-/// None of them is in `points` already; they are not rounded to lines or pages. Empty once the curve is fine enough.
+/// Further sizes, ascending, that bring each rise, and the step on either side of it, to
+/// `per_octave` sizes an octave. None of them is in `points` already; they are not rounded to lines or pages.
+/// Empty once the curve is fine enough.
 pub fn refine_sizes(points: &[CurvePoint], per_octave: u32) -> Vec<f64> {
     let curve = Curve::new(points);
     let rising: Vec<bool> = (1..curve.len()).map(|i| curve.fit[i] / curve.fit[i - 1] >= RISE).collect();

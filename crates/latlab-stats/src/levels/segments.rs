@@ -8,17 +8,18 @@ pub(super) struct Plateau {
     pub(super) to: usize,
 }
 
-/// d ln(latency) / d ln(size) up to which a stretch counts as flat. Plateaus measured on shared machines reach 0.25
-/// (an L3 that neighbours nibble at, RAM with growing TLB cost); soft knees start at 0.7.
+/// d ln(latency) / d ln(size) up to which a stretch counts as flat. Plateaus measured on shared machines
+/// reach 0.25 (an L3 that neighbours nibble at, RAM with growing TLB cost); soft knees start at 0.7.
 const FLAT: f64 = 0.35;
 /// A slope costs a plateau (slope / this)^2, so that flat ones are preferred.
 const USUAL_SLOPE: f64 = 0.2;
 /// The same for a plateau of two points, which has nothing else to show for itself.
 const PAIR_FLAT: f64 = 0.15;
-/// Shortest plateau in ln(size): 0.4 octave. The shortest seen was an L3 of 1.5 to 2 MiB beside busy neighbours.
+/// Shortest plateau in ln(size): 0.4 octave. The shortest seen was an L3 of 1.5 to 2 MiB beside busy
+/// neighbours.
 const SHORTEST: f64 = 0.277;
-/// Neighbouring plateaus are two only if the latency also steps by this factor from the end of one to the start of the
-/// next, and on the way more steeply than this; otherwise a long bend was cut in two.
+/// Neighbouring plateaus are two only if the latency also steps by this factor from the end of one to the
+/// start of the next, and on the way more steeply than this; otherwise a long bend was cut in two.
 const STEP: f64 = 1.2;
 const STEEP: f64 = 0.5;
 
@@ -69,8 +70,8 @@ fn extend(curve: &Curve, found: &mut [Plateau]) {
     }
 }
 
-/// The cheapest cutting into flat and rising stretches: squared error over the noise plus BIC's ln(n) a parameter
-/// (Schwarz 1978), by dynamic programming over all cuts.
+/// The cheapest cutting into flat and rising stretches: squared error over the noise plus BIC's ln(n) a
+/// parameter (Schwarz 1978), by dynamic programming over all cuts.
 fn cut(curve: &Curve) -> Vec<Segment> {
     let n = curve.len();
     let sums = Sums::new(curve);
@@ -144,7 +145,8 @@ impl Stretch {
         if self.xx > 1e-12 { self.xy / (self.xx + pull) } else { 0.0 }
     }
 
-    /// Least squares with the slope held in `[least, most]` and pulled to 0 by a normal prior of deviation `usual`.
+    /// Least squares with the slope held in `[least, most]` and pulled to 0 by a normal prior of deviation
+    /// `usual`.
     fn cost(&self, noise: f64, least: f64, most: f64, usual: f64) -> f64 {
         let variance = noise * noise;
         let slope = self.steepness(variance / (usual * usual)).clamp(least, most);

@@ -4,8 +4,8 @@ use crate::rng::Rng;
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// A Zen 5 virtual machine (48 KiB L1d, 1 MiB L2, 32 MiB L3 shared with neighbours), multichase, ns: quiet page-local,
-/// quiet random, quiet huge pages; then the same with busy neighbours.
+/// A Zen 5 virtual machine (48 KiB L1d, 1 MiB L2, 32 MiB L3 shared with neighbours), multichase, ns: quiet
+/// page-local, quiet random, quiet huge pages; then the same with busy neighbours.
 const ZEN5: [(f64, [f64; 6]); 25] = [
     (4.0, [1.085, 1.063, 1.024, 1.106, 1.049, 1.044]),
     (8.0, [1.064, 1.078, 1.033, 1.113, 1.038, 1.034]),
@@ -106,7 +106,8 @@ fn busy_neighbours_shrink_the_l3_and_that_is_what_is_found() {
     }
 }
 
-/// Latency of a hierarchy whose misses rise smoothly (in log size) from `capacity / 2^width` to `capacity * 2^(width/4)`.
+/// Latency of a hierarchy whose misses rise smoothly (in log size) from `capacity / 2^width` to
+/// `capacity * 2^(width/4)`.
 fn planted(levels: &[(f64, f64, f64)], size: f64) -> f64 {
     let mut ns = levels[0].0;
     for pair in levels.windows(2) {

@@ -1,6 +1,7 @@
 use crate::quantile::median;
 
-/// Two chains of equal node count, measured in the same round: packed on consecutive lines, spread one node a page.
+/// Two chains of equal node count, measured in the same round: packed on consecutive lines, spread one node a
+/// page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedPoint {
     /// Nodes, and pages of the spread chain.
@@ -22,11 +23,13 @@ pub struct Boundary {
     pub pages_lo: f64,
     /// First page count after it.
     pub pages_hi: f64,
-    /// Last page count with no rise at all: the TLB begins to miss above it. Equal to `pages_lo` for a sharp knee.
+    /// Last page count with no rise at all: the TLB begins to miss above it. Equal to `pages_lo` for a sharp
+    /// knee.
     pub begins_pages: f64,
     /// Rise of the translation cost from before the boundary to `pages_hi`, ns.
     pub step_ns: f64,
-    /// It persists for two further points and its interval lies above what was before. False: a candidate only.
+    /// It persists for two further points and its interval lies above what was before. False: a candidate
+    /// only.
     pub detected: bool,
 }
 
@@ -39,10 +42,11 @@ const FURTHER: usize = 2;
 
 /// Boundaries of TLB reach from paired chains, ascending by pages; any order of points.
 ///
-/// The difference of each pair is free of what the caches do to both chains. A boundary exceeds the cost before it by
-/// the least effect of 0.5 ns and by the noise floor max(0.1 ns, 1.5 * median of |adjacent differences|), taken of
-/// what the isotonic fit leaves, so that the steps themselves do not count as noise. Behind the last TLB the cost rises
-/// on and on (page tables fall out of the caches): one rise is one boundary, bracketed where it is steepest.
+/// The difference of each pair is free of what the caches do to both chains. A boundary exceeds the cost
+/// before it by the least effect of 0.5 ns and by the noise floor max(0.1 ns, 1.5 * median of |adjacent
+/// differences|), taken of what the isotonic fit leaves, so that the steps themselves do not count as noise.
+/// Behind the last TLB the cost rises on and on (page tables fall out of the caches): one rise is one
+/// boundary, bracketed where it is steepest.
 pub fn tlb_reach(points: &[PairedPoint]) -> Vec<Boundary> {
     let usable = |p: &&PairedPoint| p.pages > 0.0 && p.packed_ns.is_finite() && p.spread_ns.is_finite();
     let mut points: Vec<&PairedPoint> = points.iter().filter(usable).collect();
@@ -58,7 +62,8 @@ pub fn tlb_reach(points: &[PairedPoint]) -> Vec<Boundary> {
         let steepest = steepest(&points, &cost, first - 1, top);
         let tested = &cost[first..(first + FURTHER + 1).min(cost.len())];
         let persists = tested.len() == FURTHER + 1 && tested.iter().all(|c| c - before > least);
-        // A single raised point that falls back is a disturbance, not even a candidate; at the end nobody knows.
+        // A single raised point that falls back is a disturbance, not even a candidate; at the end nobody
+        // knows.
         if persists || tested.len() <= FURTHER {
             found.push(Boundary {
                 pages_lo: points[steepest].pages,
@@ -88,8 +93,8 @@ fn first_raised(cost: &[f64], start: usize, least: f64) -> Option<(f64, usize)> 
     None
 }
 
-/// The last point of a rise. It is over when half an octave brings less than the least effect: dips and rests inside a
-/// rise are shorter, plateaus between two TLBs longer.
+/// The last point of a rise. It is over when half an octave brings less than the least effect: dips and rests
+/// inside a rise are shorter, plateaus between two TLBs longer.
 fn end_of_rise(points: &[&PairedPoint], cost: &[f64], first: usize, least: f64) -> usize {
     let mut top = first;
     loop {
@@ -102,8 +107,8 @@ fn end_of_rise(points: &[&PairedPoint], cost: &[f64], first: usize, least: f64) 
     }
 }
 
-/// The gap in `from..to` over which the cost grows fastest by ratio and octave. What is below the least effect counts
-/// as that, or the first tenths of a nanosecond would win.
+/// The gap in `from..to` over which the cost grows fastest by ratio and octave. What is below the least
+/// effect counts as that, or the first tenths of a nanosecond would win.
 fn steepest(points: &[&PairedPoint], cost: &[f64], from: usize, to: usize) -> usize {
     let growth = |i: usize| {
         let ratio = cost[i + 1].max(LEAST_EFFECT_NS) / cost[i].max(LEAST_EFFECT_NS);

@@ -1,8 +1,9 @@
-//! What the kernel's work was for, where samples do not say: counts of it, each with what one costs on this machine.
+//! What the kernel's work was for, where samples do not say: counts of it, each with what one costs on this
+//! machine.
 //!
-//! Counts give each kind of work a cost from and to ([`Estimate::model`]). What is known of the whole, by ticks or samples, bounds them all together
-//! ([`Estimate::by_counts`]). Where that leaves more than [`STATED`] of wall time open for a kind, the work is left whole
-//! ([`Estimate::divide_kernel`]).
+//! Counts give each kind of work a cost from and to ([`Estimate::model`]). What is known of the whole, by
+//! ticks or samples, bounds them all together ([`Estimate::by_counts`]). Where that leaves more than
+//! [`STATED`] of wall time open for a kind, the work is left whole ([`Estimate::divide_kernel`]).
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ pub(super) struct Kernel {
 }
 
 impl Estimate<'_> {
-    /// How often threads were woken, by what they had waited for; where no counter tells, for how long they waited.
+    /// How often threads were woken, by what they had waited for; where no counter tells, for how long they
+    /// waited.
     pub(super) fn woken(&self) -> Counted {
         let of = |sums: fn(&Sums) -> &Counted| {
             let mut all = sums(&self.tally.scanned).clone();
@@ -88,7 +90,8 @@ impl Estimate<'_> {
             let others = self.of_others(&io);
             let [pipe, network, tcp] = self.of_no_file(&io, others, &woken);
             uncounted -= (tcp * chars / (traffic.bytes as f64).max(1.0)).min(1.0);
-            // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
+            // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through
+            // the positions of files.
             let kept = io.written_bytes.min(io.written_chars);
             let thrown = ((io.written_chars - kept) as f64).min(others * chars);
             let (least, likely, most) = usage.discards.part();
@@ -129,7 +132,8 @@ impl Estimate<'_> {
         Model { parts, files_instead: instead }
     }
 
-    /// Share of the bytes read and written that were of no regular file, as far as the positions of files have moved, and disks.
+    /// Share of the bytes read and written that were of no regular file, as far as the positions of files
+    /// have moved, and disks.
     fn of_others(&self, io: &Io) -> f64 {
         let chars = io.chars() as f64;
         // What was on its way to or from a disk was a file's, too.
@@ -137,8 +141,8 @@ impl Estimate<'_> {
         1.0 - (self.tally.usage.file_chars.max(disk) as f64 / chars.max(1.0)).min(1.0)
     }
 
-    /// Of it, what was of pipes, of sockets that are not TCP's, and of TCP's, which the kernel counts. The others do not say of what they are: where
-    /// threads wait for pipes or sockets, of those.
+    /// Of it, what was of pipes, of sockets that are not TCP's, and of TCP's, which the kernel counts. The
+    /// others do not say of what they are: where threads wait for pipes or sockets, of those.
     fn of_no_file(&self, io: &Io, others: f64, woken: &Counted) -> [f64; 3] {
         let carried = self.tally.usage.traffic.bytes as f64;
         let tcp = (carried / (io.chars() as f64).max(1.0)).min(others);

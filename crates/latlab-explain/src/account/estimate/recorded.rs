@@ -1,5 +1,5 @@
-//! What records give: exact, but for the ends of waits. A thread that was woken is ready and not waiting until it gets a CPU, and runs before the record of
-//! that is written ([`crate::account::woken`]).
+//! What records give: exact, but for the ends of waits. A thread that was woken is ready and not waiting
+//! until it gets a CPU, and runs before the record of that is written ([`crate::account::woken`]).
 
 use super::Estimate;
 use crate::Category;
@@ -15,8 +15,8 @@ fn method_of(divided: f64) -> Method {
     if divided > 0.0 { Method::Sampled } else { Method::Counted }
 }
 
-/// What each of these gives of some time: as much as its weight says, and what one has not, the others give as far as they have it. `of`: what there is of
-/// each, and its weight.
+/// What each of these gives of some time: as much as its weight says, and what one has not, the others give
+/// as far as they have it. `of`: what there is of each, and its weight.
 fn shared(ns: f64, of: &[(f64, f64)]) -> Vec<f64> {
     let weights: f64 = of.iter().map(|of| of.1).sum();
     let given: Vec<f64> = of.iter().map(|(has, weight)| (ns * weight / weights.max(1.0)).min(*has)).collect();
@@ -47,7 +47,8 @@ impl Estimate<'_> {
         };
         sums.waits.each().for_each(|(reason, ns)| wait(Some(reason), ns, sums.all_waited.of(reason)));
         wait(None, sums.unknown, sums.unknown_all_waited);
-        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host ran others.
+        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host
+        // ran others.
         let counted = (self.tally.usage.cpu_ns() as f64 / (sums.thread_running as f64).max(1.0)).min(1.0);
         let running = sums.running as f64 * counted;
         let before = self.running_before_records(running);
@@ -86,8 +87,9 @@ impl Estimate<'_> {
         self.recording_on_cpu(placed, before);
     }
 
-    /// Wall time in which threads ran of which the record was not written yet. It ends waits, of which some found all other threads waiting, too; and
-    /// all CPUs together had at least the CPU time. `running`: by the records.
+    /// Wall time in which threads ran of which the record was not written yet. It ends waits, of which some
+    /// found all other threads waiting, too; and all CPUs together had at least the CPU time. `running`: by
+    /// the records.
     fn running_before_records(&self, running: f64) -> Share {
         let ns = self.before_records;
         if ns <= 0.0 {
@@ -100,7 +102,8 @@ impl Estimate<'_> {
         Share::within(of, Range { low: least, high: ns })
     }
 
-    /// Recording ran for so long, of wall time; `before`: as it was thought, of which there may not be as much.
+    /// Recording ran for so long, of wall time; `before`: as it was thought, of which there may not be as
+    /// much.
     fn recording_on_cpu(&mut self, ns: f64, before: Share) {
         let reason = self.rules.named(Category::KernelCpu, "recording of events");
         let reason = reason.unwrap_or(self.whole(Category::KernelCpu));
@@ -111,7 +114,8 @@ impl Estimate<'_> {
         self.spend((Side::Kernel, reason), ns, range, method_of(if is_exact { 0.0 } else { ns }));
     }
 
-    /// Waits that were over before their reason could be read are taken for those of the same program that could be read in time.
+    /// Waits that were over before their reason could be read are taken for those of the same program that
+    /// could be read in time.
     fn unknown(&mut self, ns: f64) {
         let mut given = 0.0;
         for (reason, share, from) in self.tally.unread.reasons() {

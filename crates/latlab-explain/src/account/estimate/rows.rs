@@ -96,7 +96,8 @@ impl Estimate<'_> {
         }
     }
 
-    /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the kernel unseen.
+    /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the
+    /// kernel unseen.
     pub(super) fn sampled_ns(&self) -> f64 {
         let ns = self.tally.sampled_ns;
         if ns > 0.0 { ns } else { (self.tally.recorded.running as f64).max(1.0) }

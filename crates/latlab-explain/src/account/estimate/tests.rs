@@ -36,7 +36,8 @@ fn costs() -> Costs {
     }
 }
 
-/// One second of one thread, scanned a thousand times: `busy` percent of it on the CPU, the rest waiting for this.
+/// One second of one thread, scanned a thousand times: `busy` percent of it on the CPU, the rest waiting for
+/// this.
 fn scanned(busy: u64, waits: Category) -> Tally {
     let mut tally = Tally {
         runs: 1,
@@ -191,7 +192,8 @@ fn what_the_host_took_is_no_sleep_and_no_run_queue_delay() {
 
 #[test]
 fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
-    // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time between them.
+    // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time
+    // between them.
     let mut tally = scanned(90, Locks);
     tally.most_threads = 4;
     tally.scanned.by_runnable = BTreeMap::from([((0, 0), SECOND / 10), ((2, 0), 9 * SECOND / 10)]);
@@ -324,7 +326,8 @@ fn what_the_kernel_does_for_tcp_is_the_networks() {
     let mut tally = scanned(90, Network);
     (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 700_000_000);
     let traffic = Traffic { bytes: 20_000_000, sends: (50_000.0, 50_000.0), receives: 50_000 };
-    // By `send` and `recv`, which the counters of a process do not know: 10 us a piece that is sent, 200 ns a call, 0.1 ns a byte.
+    // By `send` and `recv`, which the counters of a process do not know: 10 us a piece that is sent, 200 ns a
+    // call, 0.1 ns a byte.
     tally.usage.traffic = traffic;
     let of = |tally: &Tally, category| share(&closed(tally, &costs()), category);
     assert!((of(&tally, Network) - 0.1 - 0.512).abs() < 1e-6);
@@ -458,8 +461,9 @@ fn ran(sees_kernel: bool) -> Tally {
     tally
 }
 
-/// A loop that touches pages for 600 ms, gives them back for 60 and computes for 340, with a sample a 100 us. Of the faults' samples every tenth
-/// falls on the instruction that touched the page, as the kernel's ticks do.
+/// A loop that touches pages for 600 ms, gives them back for 60 and computes for 340, with a sample a 100 us.
+/// Of the faults' samples every tenth falls on the instruction that touched the page, as the kernel's ticks
+/// do.
 fn touches_pages(sees_kernel: bool) -> (Tally, Costs) {
     let mut tally = ran(sees_kernel);
     let (path, faults) = (Rc::from("/bin/known"), 400_000);
@@ -779,8 +783,9 @@ fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_
 #[test]
 fn what_nothing_like_it_was_recorded_of_is_user_code_as_a_whole_and_counted_in_the_kernel() {
     for sees_kernel in [true, false] {
-        // Four seconds of a program that does nothing but compute, half of it in one function, after one that waits all the time, of which nothing
-        // was recorded: a tenth of it in user code, the rest in the kernel.
+        // Four seconds of a program that does nothing but compute, half of it in one function, after one that
+        // waits all the time, of which nothing was recorded: a tenth of it in user code, the rest in the
+        // kernel.
         let mut tally = scanned(100, Sleep);
         tally.wall_ns = 5 * SECOND;
         records(&mut tally, 4 * SECOND);
@@ -817,7 +822,8 @@ fn the_accounting_check_fails_when_time_was_counted_twice() {
 
 #[test]
 fn what_recording_takes_is_the_kernels_only_where_it_was_recorded() {
-    // A tenth of a second was recorded, a fifth of it by the recording itself; user code has all but a tenth of the rest, as ticks say.
+    // A tenth of a second was recorded, a fifth of it by the recording itself; user code has all but a tenth
+    // of the rest, as ticks say.
     let mut tally = scanned(90, Sleep);
     tally.wall_ns = SECOND;
     (tally.scanned.running, tally.scanned.thread_running) = (800_000_000, 800_000_000);

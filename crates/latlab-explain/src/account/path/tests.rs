@@ -102,7 +102,8 @@ fn of_a_pipeline_the_path_is_the_slow_stage() {
     play.waits(0, MAIN);
     play.waits(0, b);
     play.waits(0, c);
-    // The first stage makes an item in 1 ms, the second needs 10 ms for one, the third 1 ms. Each pipe has room for one item.
+    // The first stage makes an item in 1 ms, the second needs 10 ms for one, the third 1 ms. Each pipe has
+    // room for one item.
     play.wakes(1, a, b, Category::Pipe, 0);
     play.waits(2, a);
     for item in 0..5 {

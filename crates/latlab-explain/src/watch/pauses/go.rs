@@ -1,8 +1,10 @@
-//! Pauses of Go programs, by the statistics that the runtime keeps in its own memory (`runtime.memstats`), which `runtime.ReadMemStats` reads too.
+//! Pauses of Go programs, by the statistics that the runtime keeps in its own memory
+//! (`runtime.memstats`), which `runtime.ReadMemStats` reads too.
 //!
-//! The address comes from the program's symbols, and where its fields lie from the types that its linker wrote for debuggers: a program without either
-//! tells nothing. The memory goes with the process, so what comes after the last scan is not known. What its bytes mean is found out when all is over:
-//! the types of a program of 20 MB take 24 ms to read.
+//! The address comes from the program's symbols, and where its fields lie from the types that its linker
+//! wrote for debuggers: a program without either tells nothing. The memory goes with the process, so what
+//! comes after the last scan is not known. What its bytes mean is found out when all is over: the types of a
+//! program of 20 MB take 24 ms to read.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -30,7 +32,8 @@ const VARIABLE: &str = "runtime.memstats";
 const TYPE: &str = "runtime.mstats";
 /// The variable is no larger, bytes; in Go 1.26 it has 10 KiB.
 const MOST_BYTES: usize = 64 << 10;
-/// Of a program's symbols, while it is watched: memory, and steps. Those of a Kubernetes server are some 200,000.
+/// Of a program's symbols, while it is watched: memory, and steps. Those of a Kubernetes server are some
+/// 200,000.
 const MOST_OF_SYMBOLS: u64 = 64 << 20;
 const MOST_STEPS: u64 = 2 << 20;
 /// Files whose answers are kept; those of Go stay open.
@@ -165,7 +168,8 @@ pub(super) struct Process {
     before: Vec<u8>,
     last: Vec<u8>,
     now: Vec<u8>,
-    /// The largest value that each word has got since it was watched: of all pauses the longest, though the last 256 only are kept there.
+    /// The largest value that each word has got since it was watched: of all pauses the longest, though the
+    /// last 256 only are kept there.
     largest: Vec<u64>,
 }
 

@@ -1,7 +1,8 @@
-//! Pauses of Java programs, by the virtual machine's own counters: it shares them in a file (`hsperfdata`), which `jstat` reads too.
+//! Pauses of Java programs, by the virtual machine's own counters: it shares them in a file
+//! (`hsperfdata`), which `jstat` reads too.
 //!
-//! Their numbers and sums are exact, also at the end: what is open stays when the file is removed. The longest one is the longest of those of which
-//! a scan found the beginning and the end.
+//! Their numbers and sums are exact, also at the end: what is open stays when the file is removed. The
+//! longest one is the longest of those of which a scan found the beginning and the end.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -67,7 +68,8 @@ impl Numbers {
         self.numbers.get(name).copied().unwrap_or(0)
     }
 
-    /// Of each kind of pause: its name, how many there were, how long they took, and, if it is over, how long the last one did. Ticks.
+    /// Of each kind of pause: its name, how many there were, how long they took, and, if it is over, how long
+    /// the last one did. Ticks.
     fn pauses(&self) -> Vec<(String, u64, u64, Option<u64>)> {
         let collectors = (0..).map(|at| format!("sun.gc.collector.{at}"));
         let collectors = collectors.map_while(|of| Some((self.texts.get(&format!("{of}.name"))?, of)));

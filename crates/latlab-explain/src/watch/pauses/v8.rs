@@ -1,9 +1,10 @@
-//! Pauses of V8, the engine of Node. It keeps no counters outside of its heap, so the two functions are watched that it calls as a pause begins and as it
-//! ends (`GCTracer::StartObservablePause`, `StopObservablePause`), in all isolates of a process.
+//! Pauses of V8, the engine of Node. It keeps no counters outside of its heap, so the two functions are
+//! watched that it calls as a pause begins and as it ends
+//! (`GCTracer::StartObservablePause`, `StopObservablePause`), in all isolates of a process.
 //!
-//! The kernel puts a breakpoint at each, in the memory of the watched process and of no other (uprobes): this is for who allows any overhead, as root
-//! at level 1. Each thread has events of its own from the first scan that meets it (the kernel cannot let threads inherit these); what came before is
-//! not known.
+//! The kernel puts a breakpoint at each, in the memory of the watched process and of no other (uprobes): this
+//! is for who allows any overhead, as root at level 1. Each thread has events of its own from the first scan
+//! that meets it (the kernel cannot let threads inherit these); what came before is not known.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -74,7 +75,8 @@ fn functions(file: &Parsed<'_>, budget: &Budget) -> Option<[u64; 2]> {
     None
 }
 
-/// The file of a process that has V8 in it, and where the functions are. Files that were searched already are left out, and those searched now added.
+/// The file of a process that has V8 in it, and where the functions are. Files that were searched already are
+/// left out, and those searched now added.
 fn engine(pid: u32, searched: &mut HashSet<Rc<str>>) -> Option<(File, [u64; 2])> {
     let budget = Rc::new(Budget::of(MOST_OF_SYMBOLS, MOST_STEPS));
     let holds_it = |path: &str| {
@@ -178,7 +180,8 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Watches the process from now on; `None`: it cannot be, or what it has mapped and is not in `searched` has no such functions.
+    /// Watches the process from now on; `None`: it cannot be, or what it has mapped and is not in `searched`
+    /// has no such functions.
     pub(super) fn find(
         process: u32,
         program: &Path,

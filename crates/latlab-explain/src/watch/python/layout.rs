@@ -1,5 +1,6 @@
-//! Where the usual Python interpreter keeps what is read, by version: byte offsets of fields, as a C compiler gives them for its own headers with `offsetof` on a
-//! 64-bit system. They are the same for all releases of one minor version, and for x86-64 and aarch64.
+//! Where the usual Python interpreter keeps what is read, by version: byte offsets of fields, as a C compiler
+//! gives them for its own headers with `offsetof` on a 64-bit system. They are the same for all releases of
+//! one minor version, and for x86-64 and aarch64.
 
 use crate::account::python::LineTable;
 

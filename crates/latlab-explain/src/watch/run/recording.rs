@@ -18,7 +18,8 @@ use crate::watch::{maps, now_ns};
 
 /// Records that wait to be put in order; more are taken as they are.
 const MOST_PENDING: usize = 1 << 18;
-/// Copies of stacks that wait until their files are read, bytes: two seconds' of two CPUs. Of what comes beyond, callers are those that the kernel found.
+/// Copies of stacks that wait until their files are read, bytes: two seconds' of two CPUs. Of what comes
+/// beyond, callers are those that the kernel found.
 const MOST_WAITING: usize = 32 << 20;
 /// Threads whose reason is asked for at once.
 const MOST_ASKED: usize = 32;
@@ -53,7 +54,8 @@ pub(super) struct Recording {
     pub(super) given_up: bool,
     /// CPU time of the program and of its sweep when events were opened, and what had been recorded by then.
     pub(super) from: (u64, u64, Counts),
-    /// Of threads that left a CPU to wait, by the records read last: when, of which process, and whether the reason was asked for.
+    /// Of threads that left a CPU to wait, by the records read last: when, of which process, and whether the
+    /// reason was asked for.
     asked: HashMap<u32, (u64, u32, bool)>,
     /// When counters and names are to be read again.
     pub(super) seldom: u64,
@@ -122,9 +124,11 @@ impl Recording {
         self.cut.of = of;
     }
 
-    /// A stretch of what was not recorded ends: `cpu_ns` and `counts` are the program's so far, recorded or not.
+    /// A stretch of what was not recorded ends: `cpu_ns` and `counts` are the program's so far, recorded or
+    /// not.
     pub(super) fn pass(&mut self, cpu_ns: u64, counts: Option<Counts>, price: Price) {
-        // The kernel brings the CPU time of a running thread up to date at its tick: what is missing now comes later.
+        // The kernel brings the CPU time of a running thread up to date at its tick: what is missing now
+        // comes later.
         let unrecorded_ns = cpu_ns.saturating_sub(self.cut.recorded.0);
         let past = unrecorded_ns.saturating_sub(self.cut.unrecorded_ns);
         if past == 0 {
@@ -171,8 +175,8 @@ impl Recording {
         }
     }
 
-    /// Reads what the rings hold: where the records that came now begin, and what there is of them. Its cost is reported at once; they are put
-    /// in order later.
+    /// Reads what the rings hold: where the records that came now begin, and what there is of them. Its cost
+    /// is reported at once; they are put in order later.
     pub(super) fn read(&mut self) -> (usize, Counts, u64) {
         let from = self.pending.len();
         let (pending, waiting) = (&mut self.pending, &mut self.waiting);
@@ -199,8 +203,8 @@ impl Recording {
         (from, counts, samples)
     }
 
-    /// Hands records before `until` to the stream, in order: where it does not wait for the names of functions, as far as they are known. Whether
-    /// that is all of them.
+    /// Hands records before `until` to the stream, in order: where it does not wait for the names of
+    /// functions, as far as they are known. Whether that is all of them.
     pub(super) fn take(&mut self, until: u64, waits: bool, sweep: &mut Sweep<'_>) -> bool {
         self.pending.sort_by_key(|pending| pending.record.time);
         let is_full = self.pending.len() > MOST_PENDING;
@@ -213,8 +217,8 @@ impl Recording {
         left.is_none() && ready == all
     }
 
-    /// Finds the callers of the first of these samples, as early as it can be done: mappings are those of their time, and stacks take memory. Of how
-    /// many.
+    /// Finds the callers of the first of these samples, as early as it can be done: mappings are those of
+    /// their time, and stacks take memory. Of how many.
     fn unwind(&mut self, all: usize, waits: bool) -> usize {
         for (at, pending) in self.pending[..all].iter_mut().enumerate() {
             if pending.is_unwound {
@@ -247,7 +251,8 @@ impl Recording {
         self.asked.clear();
     }
 
-    /// Asks /proc what descriptors threads wait for: the kernel's stack says that they do, and not what those are.
+    /// Asks /proc what descriptors threads wait for: the kernel's stack says that they do, and not what those
+    /// are.
     pub(super) fn ask_what_is_polled(&mut self, scanner: &mut Scanner) {
         let polling = self.stream.polling.iter().take(MOST_ASKED);
         let polling: Vec<(u32, u32, u64)> = polling.map(|(tid, (pid, since))| (*tid, *pid, *since)).collect();

@@ -156,7 +156,8 @@ fn what_leads_to_no_code_or_down_the_stack_ends_the_callers() {
 
 #[test]
 fn an_expression_is_evaluated_with_registers_and_the_stack() {
-    // What lies where the stack pointer leads to, plus 8, is the address of the frame: `breg 0; deref; plus_uconst 8`.
+    // What lies where the stack pointer leads to, plus 8, is the address of the frame:
+    // `breg 0; deref; plus_uconst 8`.
     let breg = 0x70 + register(number::STACK);
     let deref = vec![DEF_CFA_EXPRESSION, 5, breg, 0, 0x06, 0x23, 8, OFFSET | register(number::RETURN), 1];
     let mut unwinder =

@@ -1,4 +1,5 @@
-//! Every state in which a client can leave a connection, on a clock that only the test moves: open until its time is up, and then ended.
+//! Every state in which a client can leave a connection, on a clock that only the test moves: open until its
+//! time is up, and then ended.
 
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
@@ -28,7 +29,8 @@ fn with_a_frozen_clock(secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send 
     with_descriptors_for(u64::MAX, secret, test);
 }
 
-/// Calls `test` beside a server that can have so many connections open. While a blocking task runs, tokio's clock does not move by itself.
+/// Calls `test` beside a server that can have so many connections open. While a blocking task runs, tokio's
+/// clock does not move by itself.
 fn with_descriptors_for(most: u64, secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send + 'static) {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     let settings = Settings { secret: secret.map(<[u8]>::to_vec), ..Settings::default() };
@@ -185,7 +187,8 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
-/// The header block of a request (RFC 7541): method and scheme by their numbers in the static table, path and host as they are.
+/// The header block of a request (RFC 7541): method and scheme by their numbers in the static table, path and
+/// host as they are.
 fn block(method: u8, path: &str) -> Vec<u8> {
     let length = u8::try_from(path.len()).expect("a short path");
     [&[method, 0x86, 0x01, 4], &b"test"[..], &[0x04, length], path.as_bytes()].concat()

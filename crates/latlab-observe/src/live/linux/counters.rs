@@ -77,8 +77,8 @@ fn thread_usage() -> Option<libc::rusage> {
     (status == 0).then(|| unsafe { usage.assume_init() })
 }
 
-/// The file's whole lines from its beginning. `/proc/stat` of a machine with hundreds of CPUs is longer than the buffer; a
-/// CPU beyond it stays unknown.
+/// The file's whole lines from its beginning. `/proc/stat` of a machine with hundreds of CPUs is longer than
+/// the buffer; a CPU beyond it stays unknown.
 fn text_of(file: &File) -> Option<String> {
     let mut buffer = [0u8; 16_384];
     let length = file.read_at(&mut buffer, 0).ok()?;

@@ -33,7 +33,8 @@ impl FreshPages {
         let (access, kind) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new anonymous mapping at no address in particular.
         let mapped = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, kind)? };
-        // SAFETY: exactly the new mapping. A refusal leaves huge pages possible: then there are fewer faults, which is counted.
+        // SAFETY: exactly the new mapping. A refusal leaves huge pages possible: then there are fewer faults,
+        // which is counted.
         let _ = unsafe { rustix::mm::madvise(mapped, bytes, Advice::LinuxNoHugepage) };
         let memory = NonNull::new(mapped.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
         Ok(Self { memory, bytes, page_bytes, touched: 0 })

@@ -1,10 +1,11 @@
 //! The interrupt flag: a selector that the processor clears.
 //!
-//! A return from an interrupt or an exception to user space (`IRET`) sets the data segment registers that hold a null selector to zero (Intel's
-//! manual, volume 2, IRET, `RETURN-TO-OUTER-PRIVILEGE-LEVEL`; used for the same end by `SegScope`, HPCA 2024). There are four null selectors:
-//! a thread that has put 1 into ES finds 0 there if its kernel was entered meanwhile, and 1 if only a host, the firmware or the hardware
-//! kept it. ES has no other use in 64-bit code; a system call (`SYSRET`) and a switch of threads keep it. Reading it takes a cycle,
-//! writing it fifteen: no system call, no permission.
+//! A return from an interrupt or an exception to user space (`IRET`) sets the data segment registers that
+//! hold a null selector to zero (Intel's manual, volume 2, IRET, `RETURN-TO-OUTER-PRIVILEGE-LEVEL`; used for
+//! the same end by `SegScope`, HPCA 2024). There are four null selectors: a thread that has put 1 into ES
+//! finds 0 there if its kernel was entered meanwhile, and 1 if only a host, the firmware or the hardware kept
+//! it. ES has no other use in 64-bit code; a system call (`SYSRET`) and a switch of threads keep it. Reading
+//! it takes a cycle, writing it fifteen: no system call, no permission.
 
 use std::arch::asm;
 
@@ -23,7 +24,8 @@ pub(crate) struct InterruptFlag {
 }
 
 impl InterruptFlag {
-    /// The calling thread's, if a page fault clears it here. Where the kernel returns in another way (FRED), or an emulator does, nothing does.
+    /// The calling thread's, if a page fault clears it here. Where the kernel returns in another way (FRED),
+    /// or an emulator does, nothing does.
     pub(crate) fn open() -> Result<Self, String> {
         let flag = Self { before: selector(), _of_one_thread: std::marker::PhantomData };
         if !(0..TRIES).any(|_| stays_raised()) {
@@ -38,7 +40,8 @@ impl InterruptFlag {
         Ok(flag)
     }
 
-    /// Whether the thread came back from an interrupt or an exception since it was raised last; raises it again.
+    /// Whether the thread came back from an interrupt or an exception since it was raised last; raises it
+    /// again.
     #[inline]
     #[expect(clippy::unused_self, reason = "whoever has one has raised the flag of this thread")]
     pub(crate) fn was_interrupted(&mut self) -> bool {
@@ -71,7 +74,8 @@ fn selector() -> u32 {
 
 #[inline]
 fn raise(selector: u32) {
-    // SAFETY: only null selectors, or what was there before, are written; 64-bit code addresses nothing by ES.
+    // SAFETY: only null selectors, or what was there before, are written; 64-bit code addresses nothing by
+    // ES.
     unsafe { asm!("mov es, {:e}", in(reg) selector, options(nomem, nostack, preserves_flags)) };
 }
 

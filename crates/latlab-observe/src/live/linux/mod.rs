@@ -35,18 +35,20 @@ pub(crate) use rseq::RseqFlag;
 
 /// The clock that records are stamped with.
 const RECORD_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
-/// Room for the records of one thread between two drains: 256 KiB are 5,000 of them, and half of what an ordinary user may lock.
+/// Room for the records of one thread between two drains: 256 KiB are 5,000 of them, and half of what an
+/// ordinary user may lock.
 const THREAD_BYTES: usize = 256 << 10;
 /// Room for the tracepoints of one CPU; root may lock more.
 const CPU_BYTES: usize = 4 << 20;
 
 /// Room for the requests that one CPU handed over or saw ended: 4,000 of them.
 const REQUEST_BYTES: usize = 512 << 10;
-/// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not report it takes.
+/// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run
+/// does not report it takes.
 const MOST_CPUS: u32 = 64;
 
-/// Keep the tracepoints of requests in use from the first probe of a disk to the end of the process, so that the kernel waits for their end once,
-/// not after each probe.
+/// Keep the tracepoints of requests in use from the first probe of a disk to the end of the process, so that
+/// the kernel waits for their end once, not after each probe.
 static HELD: OnceLock<Vec<OwnedFd>> = OnceLock::new();
 
 /// The records of one thread and, with permission, of its CPU. Bound to the thread that opened it.
@@ -122,7 +124,8 @@ impl Bridge {
 }
 
 impl Sources {
-    /// Opens what may be opened of what is wanted, for the calling thread on `cpu`; says why what is missing is.
+    /// Opens what may be opened of what is wanted, for the calling thread on `cpu`; says why what is missing
+    /// is.
     pub(crate) fn open(clock: &Clock, cpu: Option<u32>, wanted: Wanted) -> Self {
         let highest = wanted.highest;
         let mut sources = Self {
@@ -163,8 +166,9 @@ impl Sources {
         &self.rungs
     }
 
-    /// The records that an ordinary user may have of the own thread. Switches come as records of an event that counts nothing: counting them
-    /// gives zero without permission to look into the kernel, as that is where they happen.
+    /// The records that an ordinary user may have of the own thread. Switches come as records of an event
+    /// that counts nothing: counting them gives zero without permission to look into the kernel, as that is
+    /// where they happen.
     fn open_thread(&mut self) -> Rung {
         let mut refused = Vec::new();
         let mut ring: Option<Ring> = None;
@@ -280,7 +284,8 @@ impl Sources {
         }
     }
 
-    /// What happened since the last drain, and how many records were lost. No system call but reading the clock.
+    /// What happened since the last drain, and how many records were lost. No system call but reading the
+    /// clock.
     pub(crate) fn drain(&mut self, clock: &Clock) -> (Vec<Event>, u64) {
         let Some(bridge) = &mut self.bridge else { return (Vec::new(), 0) };
         if self.rings.is_empty() {

@@ -11,8 +11,10 @@ use crate::cause::{Cause, Event, Proof, TICK};
 /// A switch record and the tracepoint of the same switch are written within this time of each other.
 const SAME_SWITCH_NS: u64 = 50_000;
 
-/// Pairs begins and ends. `tid` is the observed thread; `at_ns` turns the kernel's time into that of the run's clock. Where `sleeps` are
-/// part of the work, an absence that the thread asked for is [`Cause::Waiting`]; else each is a context switch.
+/// Pairs begins and ends. `tid` is the observed thread; `at_ns` turns the kernel's time into that of the
+/// run's clock. Where
+/// `sleeps` are part of the work, an absence that the thread asked for is [`Cause::Waiting`]; else each is a
+/// context switch.
 pub(crate) fn assemble(
     mut records: Vec<Record<'_>>,
     roles: &HashMap<u64, Role>,

@@ -6,8 +6,9 @@ use latlab_perf::{Record, What};
 
 use super::roles::Role;
 
-/// When requests were with their devices, by the kernel's clock: handed over, ended. Only of devices that the observed thread handed a request to
-/// itself, now or before (`devices`); a flush is handed over by a thread of the kernel's.
+/// When requests were with their devices, by the kernel's clock: handed over, ended. Only of devices that the
+/// observed thread handed a request to itself, now or before (`devices`); a flush is handed over by a thread
+/// of the kernel's.
 pub(crate) fn at_devices(
     mut records: Vec<Record<'_>>,
     roles: &HashMap<u64, Role>,

@@ -19,7 +19,8 @@ pub(crate) enum Role {
     Leave(Cause),
     /// It was left, and says at this offset of the raw data how long it took, ns.
     Lasted(Cause, usize),
-    /// A timer of the kernel ran out: the address of its handler stands at this offset, and one of these handlers is the tick.
+    /// A timer of the kernel ran out: the address of its handler stands at this offset, and one of these
+    /// handlers is the tick.
     Timer {
         /// Offset of `function` in the raw data.
         function_offset: usize,

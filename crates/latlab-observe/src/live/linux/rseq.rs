@@ -1,8 +1,9 @@
 //! The preemption flag: a restartable sequence that is never run.
 //!
-//! A thread that has stored the address of a sequence in its rseq area finds it cleared after the kernel took the CPU away, moved it or
-//! delivered a signal, because its instruction pointer was not inside the sequence (`rseq(2)`, `clear_rseq_cs` of kernel/rseq.c). Raising and
-//! reading the flag is a store and a load: no system call, no permission, 0-1 ns.
+//! A thread that has stored the address of a sequence in its rseq area finds it cleared after the kernel took
+//! the CPU away, moved it or delivered a signal, because its instruction pointer was not inside the sequence
+//! (`rseq(2)`, `clear_rseq_cs` of kernel/rseq.c). Raising and reading the flag is a store and a load: no
+//! system call, no permission, 0-1 ns.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint};
@@ -41,8 +42,8 @@ struct Sequence {
     abort_ip: u64,
 }
 
-/// Stands in for code that is never executed: a sequence of one word, the signature that the kernel looks for before the abort handler,
-/// and the handler.
+/// Stands in for code that is never executed: a sequence of one word, the signature that the kernel looks for
+/// before the abort handler, and the handler.
 static NEVER_RUN: [u32; 3] = [0, SIGNATURE, 0];
 
 /// The flag of the thread that raised it.
@@ -50,7 +51,8 @@ static NEVER_RUN: [u32; 3] = [0, SIGNATURE, 0];
 pub(crate) struct RseqFlag {
     sequence: Box<Sequence>,
     slot: *const AtomicU64,
-    /// Registered by us, as glibc has not. No Box: the kernel writes there, which a unique owner may assume that nobody else does.
+    /// Registered by us, as glibc has not. No Box: the kernel writes there, which a unique owner may assume
+    /// that nobody else does.
     own: Option<*mut UnsafeCell<Area>>,
 }
 
@@ -86,8 +88,9 @@ impl RseqFlag {
     }
 
     fn slot(&self) -> &AtomicU64 {
-        // SAFETY: the area is this thread's, and lives as long as the thread (libc's) or this value (ours); the kernel writes to it only
-        // while the thread is in the kernel. The pointer keeps this type on its thread.
+        // SAFETY: the area is this thread's, and lives as long as the thread (libc's) or this value (ours);
+        // the kernel writes to it only while the thread is in the kernel. The pointer keeps this type on its
+        // thread.
         unsafe { &*self.slot }
     }
 
@@ -120,13 +123,15 @@ impl Drop for RseqFlag {
 
 fn register(area: *mut UnsafeCell<Area>, flags: c_int) -> std::io::Result<()> {
     let bytes = c_uint::try_from(size_of::<Area>()).unwrap_or(32);
-    // SAFETY: the area stays where it is until it is unregistered, and is only reached through raw pointers and atomics.
+    // SAFETY: the area stays where it is until it is unregistered, and is only reached through raw pointers
+    // and atomics.
     let status = unsafe { libc::syscall(libc::SYS_rseq, area, bytes, flags, SIGNATURE) };
     if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Address of the area that glibc (2.35 and later) has registered for this thread; `None` where it has not, as with the tunable
-/// `glibc.pthread.rseq=0`. Looked up by name, because a wheel also runs with an older glibc.
+/// Address of the area that glibc (2.35 and later) has registered for this thread;
+/// `None` where it has not, as with the tunable `glibc.pthread.rseq=0`. Looked up by name, because a wheel
+/// also runs with an older glibc.
 fn registered_by_libc() -> Option<usize> {
     let symbol = |name: &std::ffi::CStr| {
         // SAFETY: looks up a symbol by a terminated name.

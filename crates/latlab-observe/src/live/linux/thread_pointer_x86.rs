@@ -2,7 +2,8 @@
 
 use std::arch::asm;
 
-/// What instructions before an abort handler must be preceded by: `RSEQ_SIG` of the kernel's selftests and glibc.
+/// What instructions before an abort handler must be preceded by: `RSEQ_SIG` of the kernel's selftests and
+/// glibc.
 pub(crate) const SIGNATURE: u32 = 0x5305_3053;
 
 /// The address that `__rseq_offset` is relative to.

@@ -8,8 +8,8 @@ use latlab_perf::Tracefs;
 use super::roles::{RequestFields, Role, Which};
 use crate::cause::{Cause, Proof};
 
-/// Vectors of x86 that handlers have tracepoints for; which there are differs between kernels. `irq_work` is left out: the kernel refuses
-/// its exit to perf, whose own records it would wake.
+/// Vectors of x86 that handlers have tracepoints for; which there are differs between kernels. `irq_work` is
+/// left out: the kernel refuses its exit to perf, whose own records it would wake.
 const VECTORS: [(&str, Cause); 13] = [
     ("local_timer", Cause::TimerTick),
     ("reschedule", Cause::Ipi),
@@ -38,8 +38,8 @@ pub(crate) struct Point {
     pub(crate) role: Role,
 }
 
-/// Where this kernel's tick is handled: `tick_nohz_handler` since Linux 6.9, `tick_sched_timer` before. Empty where the addresses are hidden. Looked
-/// up once a process, in 45 ms.
+/// Where this kernel's tick is handled: `tick_nohz_handler` since Linux 6.9, `tick_sched_timer` before. Empty
+/// where the addresses are hidden. Looked up once a process, in 45 ms.
 static TICK_HANDLERS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let Ok(file) = std::fs::File::open("/proc/kallsyms") else { return Vec::new() };
     io::BufReader::new(file)
@@ -71,7 +71,8 @@ pub(crate) fn requests(tracefs: &Tracefs) -> Option<[Point; 2]> {
     Some([point("block/block_rq_issue", Role::HandedOver)?, point("block/block_rq_complete", Role::Ended)?])
 }
 
-/// The tracepoints of this kernel that are evidence here. Where there are records of faults already, their tracepoint says nothing more.
+/// The tracepoints of this kernel that are evidence here. Where there are records of faults already, their
+/// tracepoint says nothing more.
 pub(crate) fn wanted(tracefs: &Tracefs, faults_are_recorded: bool) -> Vec<Point> {
     let mut points = Vec::new();
     let mut add = |name: String, role: Option<Role>| {
@@ -86,7 +87,8 @@ pub(crate) fn wanted(tracefs: &Tracefs, faults_are_recorded: bool) -> Vec<Point>
         add(format!("irq_vectors/{vector}_entry"), Some(enter));
         add(format!("irq_vectors/{vector}_exit"), Some(Role::Leave(cause)));
     }
-    // aarch64 and others: interprocessor interrupts have tracepoints of their own, the timer is an ordinary interrupt.
+    // aarch64 and others: interprocessor interrupts have tracepoints of their own, the timer is an ordinary
+    // interrupt.
     let enter = Role::Enter(Cause::Ipi, Which::Fixed(Arc::from("ipi")));
     add("ipi/ipi_entry".to_owned(), Some(enter));
     add("ipi/ipi_exit".to_owned(), Some(Role::Leave(Cause::Ipi)));

@@ -9,8 +9,8 @@ use latlab_probes_shared::prelude::*;
 
 use crate::heap::{self, Answering, Region, block_of_windows, nanoseconds};
 
-/// Blocks of memory that are allocated before the first of them is freed, where all are given back to the system: as many as
-/// make this many bytes.
+/// Blocks of memory that are allocated before the first of them is freed, where all are given back to the
+/// system: as many as make this many bytes.
 const ROUND_BYTES: usize = 1 << 20;
 /// Largest number of blocks in a round: their addresses take half a megabyte.
 const MOST_IN_A_ROUND: usize = ROUND_BYTES / 16;
@@ -146,7 +146,8 @@ impl Bench {
                 let before = heap::minor_faults();
                 let begun = Instant::now();
                 for number in 0..count {
-                    // SAFETY: the region has room for the largest count; the block is touched where it exists.
+                    // SAFETY: the region has room for the largest count; the block is touched where it
+                    // exists.
                     unsafe {
                         let block = libc::malloc(size).cast::<u64>();
                         if !block.is_null() {
@@ -243,8 +244,8 @@ fn smallest(mut is_mapped: impl FnMut(usize) -> Option<bool>) -> Option<u64> {
     Some((above * STEP) as u64)
 }
 
-/// The size from which on a new process's blocks are mapped one by one. Nothing is freed before the end: freeing a mapped block
-/// moves the threshold.
+/// The size from which on a new process's blocks are mapped one by one. Nothing is freed before the end:
+/// freeing a mapped block moves the threshold.
 fn threshold_of_a_new_process() -> Option<u64> {
     let mut blocks = Vec::with_capacity(64);
     let found = smallest(|size| {
@@ -317,8 +318,9 @@ fn with_partner<R>(cpu: u32, work: impl FnOnce(&Ring) -> Result<R>) -> Result<R>
 }
 
 impl Ring {
-    /// Allocates, touches and hands over `ops` blocks, each with its number, which `mark` turns into what is written: until the last was
-    /// freed, ns; and how many were refused, one more when the numbers did not arrive.
+    /// Allocates, touches and hands over `ops` blocks, each with its number, which `mark` turns into what is
+    /// written: until the last was freed, ns; and how many were refused, one more when the numbers did not
+    /// arrive.
     fn window(&self, size: usize, page: usize, ops: u64, mark: impl Fn(u64) -> u64) -> Result<(f64, u64)> {
         let first = self.sent.load(Ordering::Relaxed);
         let sum = self.sum.load(Ordering::Relaxed);

@@ -2,7 +2,8 @@
 
 #![expect(
     clippy::cast_ptr_alignment,
-    reason = "regions begin on a page, blocks are aligned by their allocator, and nodes are multiples of 32 bytes apart"
+    reason = "regions begin on a page, blocks are aligned by their allocator, and nodes are multiples of 32 \
+        bytes apart"
 )]
 
 use std::hint::black_box;
@@ -28,14 +29,17 @@ const TEXT: [u8; PAYLOAD] = *b"This is a sample tex";
 /// The payload's last bytes hold the node's number, so that the walk can tell a node that was left out.
 const NUMBER_AT: usize = PAYLOAD - 4;
 const LINE: usize = 64;
-/// Lines between the node that is written and the one that is asked for. 512 bytes are some twenty nanoseconds of building.
+/// Lines between the node that is written and the one that is asked for. 512 bytes are some twenty
+/// nanoseconds of building.
 const AHEAD: usize = 8 * LINE;
-/// Blocks by which the heap is grown when its pages are touched alone: below the size that has a mapping of its own (128 KiB).
+/// Blocks by which the heap is grown when its pages are touched alone: below the size that has a mapping of
+/// its own (128 KiB).
 const STRETCH: usize = 64 << 10;
 
 /// Memory beyond the list's own: what is fetched ahead of its end, and what else the heap holds.
 const SLACK: usize = 1 << 20;
-/// Bytes whose lines are fetched before as many nodes are built on them: few enough for a first-level cache, enough for the clock.
+/// Bytes whose lines are fetched before as many nodes are built on them: few enough for a first-level cache,
+/// enough for the clock.
 const WARM: usize = 16 << 10;
 
 /// A way to come by nodes; the three last ones are parts of the first.
@@ -68,7 +72,8 @@ impl Way {
         Self::ArenaPrefetch,
     ];
 
-    /// Bytes of new pages that a build touches for each node; none where the pages are there already. `chunk` is what `malloc` takes.
+    /// Bytes of new pages that a build touches for each node; none where the pages are there already.
+    /// `chunk` is what `malloc` takes.
     pub(super) fn new_bytes_per_node(self, chunk: usize) -> usize {
         match self {
             Self::Malloc | Self::Touch => chunk,
@@ -134,8 +139,8 @@ pub(super) struct Workshop {
 }
 
 impl Workshop {
-    /// Touches as much memory as a build takes once: where the host has to find memory for the guest first, a fault takes several times as long, and
-    /// the first list alone would pay for it.
+    /// Touches as much memory as a build takes once: where the host has to find memory for the guest first, a
+    /// fault takes several times as long, and the first list alone would pay for it.
     pub(super) fn new(nodes: u64) -> Result<Self> {
         heap::as_in_a_new_process();
         let bytes = length(nodes, LINE);
@@ -257,8 +262,9 @@ fn build(nodes: u64, new: impl FnMut() -> *mut Node) -> *mut Node {
     list.first
 }
 
-/// Builds a list on memory that is there, a stretch at a time, and fetches the lines of each stretch before it is timed: a page fault leaves a page's lines in
-/// the cache too, and waiting for memory must not count twice.
+/// Builds a list on memory that is there, a stretch at a time, and fetches the lines of each stretch before
+/// it is timed: a page fault leaves a page's lines in the cache too, and waiting for memory must not count
+/// twice.
 fn build_warm(
     count: u64,
     chunk: usize,
@@ -449,7 +455,8 @@ fn stores(nodes: u64, chunk: usize) -> Result<Built> {
     Ok(build_warm(nodes, chunk, bump(region.base(), chunk), region.base()).1)
 }
 
-/// Grows the heap by as much as `malloc` takes for the list, and touches each page once: the faults and the growing alone.
+/// Grows the heap by as much as `malloc` takes for the list, and touches each page once: the faults and the
+/// growing alone.
 fn touch_heap(nodes: u64, chunk: usize) -> Result<Built> {
     heap::give_back();
     let page = heap::page_bytes();
@@ -492,7 +499,8 @@ fn touch_heap(nodes: u64, chunk: usize) -> Result<Built> {
     Ok(Built { fault_ns, ..touching.for_list((nodes, true)) })
 }
 
-/// Nodes in a vector that grows as it is pushed to; a link is the next one's number, because the vector moves.
+/// Nodes in a vector that grows as it is pushed to; a link is the next one's number, because the vector
+/// moves.
 fn from_vec(nodes: u64) -> Built {
     heap::give_back();
     let (list, took) = counted(|| {
@@ -544,7 +552,8 @@ impl Pool {
             node
         };
         let (first, built) = timed(self.nodes, || build(self.nodes, take));
-        // Back one by one, as a program frees a list from its head: the next build takes them in the opposite order.
+        // Back one by one, as a program frees a list from its head: the next build takes them in the opposite
+        // order.
         let mut node = first;
         while !node.is_null() {
             // SAFETY: the list that was built; the link is read before it is turned round.

@@ -10,7 +10,8 @@ const FACTOR: u64 = 6_364_136_223_846_793_005;
 const ADDEND: u64 = 1_442_695_040_888_963_407;
 /// Added in each step of a floating-point sum: whole numbers, of which sums are exact up to 2^53.
 const STEP: f64 = 3.0;
-/// Sums that do not wait for each other: two in a register are eight chains, as many as two such operations of four cycles each keep busy at one a cycle.
+/// Sums that do not wait for each other: two in a register are eight chains, as many as two such operations
+/// of four cycles each keep busy at one a cycle.
 const SUMS: usize = 16;
 /// One step of each.
 const TURN: u64 = SUMS as u64;
@@ -193,7 +194,8 @@ fn is_exactly(sum: f64, steps: u64) -> bool {
     sum.to_bits() == (steps as f64 * STEP).to_bits()
 }
 
-/// Instructions of the byte code, on four registers and 64 words of memory. Only the last two follow each other otherwise than in order.
+/// Instructions of the byte code, on four registers and 64 words of memory. Only the last two follow each
+/// other otherwise than in order.
 #[derive(Clone, Copy)]
 enum Code {
     /// State times factor.

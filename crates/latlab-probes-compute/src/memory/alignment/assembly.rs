@@ -1,4 +1,5 @@
-//! The accesses in assembly: a compiler would hoist the loads out of the rounds and keep one store of each place.
+//! The accesses in assembly: a compiler would hoist the loads out of the rounds and keep one store of each
+//! place.
 
 #[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
@@ -12,7 +13,8 @@ const ROUND: usize = (16 << 10) - 1;
 /// Loads 8 bytes of each of eight lines a turn, going round in 16 KiB from `at + first` on. The sum.
 ///
 /// # Safety
-/// 16 KiB and 8 bytes from `at` on must be readable; `first` is a multiple of 512 below 16 KiB; `turns` is not 0.
+/// 16 KiB and 8 bytes from `at` on must be readable; `first` is a multiple of 512 below 16 KiB; `turns` is
+/// not 0.
 pub(super) unsafe fn load_lines(at: *const u8, first: usize, turns: u64) -> u64 {
     // SAFETY: the caller promises what is read; offsets are masked.
     unsafe { loads!(at, first, turns, 512, ROUND, 64 128 192 256 320 384 448) }

@@ -9,7 +9,8 @@ const ROUND: usize = (16 << 10) - 1;
 /// Loads 8 bytes of each of eight lines a turn, going round in 16 KiB from `at + first` on. The sum.
 ///
 /// # Safety
-/// 16 KiB and 8 bytes from `at` on must be readable; `first` is a multiple of 512 below 16 KiB; `turns` is not 0.
+/// 16 KiB and 8 bytes from `at` on must be readable; `first` is a multiple of 512 below 16 KiB; `turns` is
+/// not 0.
 pub(super) unsafe fn load_lines(at: *const u8, first: usize, turns: u64) -> u64 {
     let (mut sum, mut offset) = (0u64, first);
     for _ in 0..turns * super::TURN {

@@ -1,4 +1,5 @@
-//! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core can move.
+//! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core
+//! can move.
 
 use std::ops::RangeInclusive;
 
@@ -67,8 +68,9 @@ const fn known(
 
 /// First match counts. Not in it, and so without a share: CPUs whose cores are of several kinds.
 const TABLE: &[Known] = &[
-    // Two 64-byte loads and one 64-byte store a cycle, and 64 bytes from the second level, in every Intel core with AVX-512 from
-    // Skylake-SP to Granite Rapids: the instruction set shows them where a hypervisor hides the name.
+    // Two 64-byte loads and one 64-byte store a cycle, and 64 bytes from the second level, in every Intel
+    // core with AVX-512 from Skylake-SP to Granite Rapids: the instruction set shows them where a hypervisor
+    // hides the name.
     known("GenuineIntel", &[], "avx512", [128.0, 64.0, 64.0, 0.0], INTEL),
     known("GenuineIntel", WITH_AVX2, "avx2", [64.0, 32.0, 64.0, 0.0], INTEL),
     // Its mobile variants have the model numbers from 0x20 on, beside the others, and half the width.
@@ -156,7 +158,8 @@ impl Widths {
     }
 }
 
-/// The level of a working set by what is reported; RAM only where a third level is reported, or the set is far beyond.
+/// The level of a working set by what is reported; RAM only where a third level is reported, or the set is
+/// far beyond.
 fn level_of(machine: &Machine, bytes: u64) -> Option<Level> {
     let reported = |level| reported(machine, level);
     if bytes <= reported(1)? {
@@ -179,7 +182,8 @@ pub(super) fn details(machine: &Machine, point: &Moves) -> Option<Details> {
     Some(Details::Alone { bytes_per_cycle: None, best_bytes_per_cycle: best() })
 }
 
-/// Each level's figures: of the measured working set nearest to the level's landmark, among those that lie in it.
+/// Each level's figures: of the measured working set nearest to the level's landmark, among those that lie in
+/// it.
 pub(super) fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Operation) -> Vec<AtLevel> {
     let of_level = |level: &Level| {
         let (sizes, mark) = landmark(header, all, operation, *level)?;
@@ -191,7 +195,8 @@ pub(super) fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Oper
     Level::VARIANTS.iter().filter_map(of_level).collect()
 }
 
-/// Between which working sets lie those of a level, bytes, and the one that is wanted; `None`: the level is not known.
+/// Between which working sets lie those of a level, bytes, and the one that is wanted; `None`: the level is
+/// not known.
 fn landmark(
     header: &Header,
     all: &[Figure<Bandwidth>],
@@ -209,8 +214,9 @@ fn landmark(
         // Of less than twice the second level much is still answered there.
         Level::Third => Some((2 * second..=third?.min(measured / 8), THIRD_LIKELY)),
         Level::Ram => {
-            // As far as memory was measured. A guest is told of a third level that it shares with CPUs that it does not see, so being
-            // larger than that cannot be asked for; `--gentle` never leaves the caches.
+            // As far as memory was measured. A guest is told of a third level that it shares with CPUs that
+            // it does not see, so being larger than that cannot be asked for; `--gentle` never leaves the
+            // caches.
             let largest = singles(all, operation).map(|figure| figure.point.working_set_bytes).max()?;
             let beyond = largest > third.unwrap_or(second) || largest >= LIKELY_RAM;
             (beyond && !header.settings.gentle).then_some((largest..=largest, largest))
@@ -233,8 +239,8 @@ fn distance(figure: &Figure<Bandwidth>, mark: u64) -> f64 {
     (figure.point.working_set_bytes as f64 / mark as f64).log2().abs()
 }
 
-/// More than the best is no share of it: then the document is of another CPU, or the frequency was misjudged. A core's frequency moves
-/// by 3 % between two steps of its governor.
+/// More than the best is no share of it: then the document is of another CPU, or the frequency was misjudged.
+/// A core's frequency moves by 3 % between two steps of its governor.
 const MOST_SHARE: f64 = 1.05;
 
 fn at_level(machine: &Machine, level: Level, figure: &Figure<Bandwidth>) -> AtLevel {

@@ -19,7 +19,8 @@ const BLOCKS: usize = 9;
 /// No bound on how long that takes; an idle machine needs a second.
 const DEADLINE_NS: f64 = 300e9;
 
-/// With so few blocks to a point that a busy machine gets through them: what is asked for is each figure's proof, not a narrow interval.
+/// With so few blocks to a point that a busy machine gets through them: what is asked for is each figure's
+/// proof, not a narrow interval.
 fn measure(env: &Env, wanted: fn(&Point) -> bool) -> Vec<Record> {
     let mut kept = Kept { wanted: Some(wanted), most_blocks: Some(BLOCKS), ..Kept::default() };
     kept.measure(&Erased(Bandwidth), env, env.clock.now_ns() + DEADLINE_NS);

@@ -3,8 +3,8 @@
 use latlab_machine::Machine;
 use latlab_stats::rng::Rng;
 
-/// At most `most` of these CPUs (ascending): spread over all of them, and each with a near one, so that both short and long ways are
-/// among the pairs. The same again for the same seed.
+/// At most `most` of these CPUs (ascending): spread over all of them, and each with a near one, so that both
+/// short and long ways are among the pairs. The same again for the same seed.
 pub(super) fn choose(cpus: &[u32], most: usize, machine: &Machine, seed: u64) -> Vec<u32> {
     if cpus.len() <= most {
         return cpus.to_vec();

@@ -1,4 +1,5 @@
-//! Which CPUs are near each other, found from the round trips alone, and only then named by what the machine says of itself.
+//! Which CPUs are near each other, found from the round trips alone, and only then named by what the machine
+//! says of itself.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +9,9 @@ use serde::Serialize;
 
 use latlab_probes_shared::median;
 
-/// Neighbouring distances that lie apart by at least this factor separate clusters. Between cores of one mesh or ring they spread
-/// by up to 1.3 without a gap; from one core complex or socket to another they jump by 2 to 5 (core-to-core-latency's tables).
+/// Neighbouring distances that lie apart by at least this factor separate clusters. Between cores of one mesh
+/// or ring they spread by up to 1.3 without a gap; from one core complex or socket to another they jump by 2
+/// to 5 (core-to-core-latency's tables).
 const GAP: f64 = 1.5;
 
 /// Round trips between CPUs: symmetric, `None` where there is none.
@@ -21,7 +23,8 @@ pub(super) struct Matrix {
 /// CPUs that are near each other.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Cluster {
-    /// That of the NUMA node or the cache whose CPUs, as far as they were measured, it is exactly; else a number.
+    /// That of the NUMA node or the cache whose CPUs, as far as they were measured, it is exactly; else a
+    /// number.
     name: String,
     cpus: Vec<u32>,
     /// Median round trip within.
@@ -42,8 +45,8 @@ impl Matrix {
         Self { cpus, ns }
     }
 
-    /// Single linkage: the clusters that are left when the merges beyond the widest gap between two merges in a row are undone, and
-    /// the median between clusters.
+    /// Single linkage: the clusters that are left when the merges beyond the widest gap between two merges in
+    /// a row are undone, and the median between clusters.
     pub(super) fn clusters(&self, machine: &Machine) -> (Vec<Cluster>, Option<f64>) {
         let mut edges: Vec<(f64, usize, usize)> = Vec::new();
         for (a, row) in self.ns.iter().enumerate() {
@@ -78,7 +81,8 @@ impl Matrix {
     }
 }
 
-/// Joins what is at most `limit` apart, nearest first. Each one's cluster (its lowest index), and the lengths at which clusters were joined.
+/// Joins what is at most `limit` apart, nearest first. Each one's cluster (its lowest index), and the lengths
+/// at which clusters were joined.
 fn merge(count: usize, edges: &[(f64, usize, usize)], limit: f64) -> (Vec<usize>, Vec<f64>) {
     let mut of: Vec<usize> = (0..count).collect();
     let mut merges = Vec::new();

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use latlab_probes_shared::rig::{Page, Place};
 
-/// Offset of the second word of an exchange by loads and stores from the first: another line, and far enough for the prefetcher that
-/// fetches lines in pairs.
+/// Offset of the second word of an exchange by loads and stores from the first: another line, and far enough
+/// for the prefetcher that fetches lines in pairs.
 const ANSWER_OFFSET: usize = 2048;
 
 /// A line through which two threads talk.
@@ -51,11 +51,11 @@ pub(super) struct Words<'a> {
     answer: &'a AtomicU64,
 }
 
-/// A way to talk. Each exchange carries its number, so that an answer that came without its question, or a question that was
-/// passed over, is seen.
+/// A way to talk. Each exchange carries its number, so that an answer that came without its question, or a
+/// question that was passed over, is seen.
 pub(super) trait Way: Send + 'static {
-    /// Turns of waiting, about 0.1 ms of them, after which the partner is taken to be off its CPU: an answer takes well below a
-    /// microsecond between any two cores of one machine.
+    /// Turns of waiting, about 0.1 ms of them, after which the partner is taken to be off its CPU: an answer
+    /// takes well below a microsecond between any two cores of one machine.
     const SPINS: u32;
     /// Asks for the `n`th time (from 1) and returns what came back. `None` when no answer came.
     fn ask(words: Words, n: u64, wait: &mut Wait) -> Option<u64>;
@@ -74,10 +74,12 @@ pub(super) trait Way: Send + 'static {
     fn forced(line: &Line) -> &AtomicU64;
 }
 
-/// Compare-and-swap of one word on one line: each side waits for the other's number and replaces it by its own.
+/// Compare-and-swap of one word on one line: each side waits for the other's number and replaces it by its
+/// own.
 pub(super) struct CompareAndSwap;
 
-/// Plain loads and stores: each side writes a word of its own, on a line of its own, and waits for the other's to change.
+/// Plain loads and stores: each side writes a word of its own, on a line of its own, and waits for the
+/// other's to change.
 pub(super) struct LoadStore;
 
 /// A side's waiting.
@@ -103,11 +105,11 @@ impl<'a> Wait<'a> {
 }
 
 impl CompareAndSwap {
-    /// Replaces `from` by its successor, once it is there. No load before: the figure is that of a lock that is taken by
-    /// compare-and-swap alone, as other tools have it.
+    /// Replaces `from` by its successor, once it is there. No load before: the figure is that of a lock that
+    /// is taken by compare-and-swap alone, as other tools have it.
     ///
-    /// Sixteen tries to a count: a failed try takes the line away from the partner, so counting each one made the exchange itself
-    /// 13 % slower than a loop that counts nothing; this is within 3 % of it.
+    /// Sixteen tries to a count: a failed try takes the line away from the partner, so counting each one made
+    /// the exchange itself 13 % slower than a loop that counts nothing; this is within 3 % of it.
     #[inline]
     fn swap(word: &AtomicU64, from: u64, wait: &mut Wait) -> Option<u64> {
         macro_rules! tries {
@@ -257,8 +259,9 @@ pub(super) struct Seen {
     pub(super) cut_short: bool,
 }
 
-/// `count` exchanges after the first `before`, as far as they succeed: how many did, and the sum of what came back. Both stay in
-/// registers: a compare-and-swap waits for all stores before it, and would be slower for them.
+/// `count` exchanges after the first `before`, as far as they succeed: how many did, and the sum of what came
+/// back. Both stay in registers: a compare-and-swap waits for all stores before it, and would be slower for
+/// them.
 #[inline]
 fn exchanges(before: u64, count: u64, mut one: impl FnMut(u64) -> Option<u64>) -> (u64, u64) {
     let mut sum = 0u64;
@@ -303,7 +306,8 @@ pub(super) fn ask<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
         seen.exchanges += n;
         let closed = !whole || W::close(words, n, &mut wait) == Some(W::last(n));
         seen.wrong_lines += u64::from(!closed || wait.passed_over || sum != W::sums(n).0);
-        // Late lines are left out: a line begun is a line finished, so that both sides agree on what was done.
+        // Late lines are left out: a line begun is a line finished, so that both sides agree on what was
+        // done.
         if !whole || (place.is_enough() && index + 1 < asked.lines.len()) {
             seen.cut_short = true;
             place.end();

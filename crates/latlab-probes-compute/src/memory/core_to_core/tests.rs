@@ -66,7 +66,8 @@ fn a_partner_that_answers_without_waiting_for_the_question_fails_the_proof() {
     assert!(!checks_with::<LoadStore>(hasty::<LoadStore>)[0].ok);
 }
 
-/// Passes over the tenth exchange: answers with the number after it, goes on as it should, and claims to have seen all of them.
+/// Passes over the tenth exchange: answers with the number after it, goes on as it should, and claims to have
+/// seen all of them.
 fn skips<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
     let mut seen = Seen::default();
     if !place.start() {

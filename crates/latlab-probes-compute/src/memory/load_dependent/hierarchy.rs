@@ -1,6 +1,7 @@
 //! What the curves of `memory.load.dependent` say of the hierarchy: levels, translation, effective page size.
 //!
-//! Found from the latencies alone, validated by each round alone, and only then put beside what the CPU says of itself.
+//! Found from the latencies alone, validated by each round alone, and only then put beside what the CPU says
+//! of itself.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,8 @@ struct Found {
     /// First size on the next plateau.
     upper_end_bytes: Option<f64>,
     reported_bytes: Option<u64>,
-    /// Whether each round alone puts the end there; null where fewer than two rounds have points on both sides.
+    /// Whether each round alone puts the end there; null where fewer than two rounds have points on both
+    /// sides.
     validated: Option<bool>,
     /// Share of resampled curves that have this end, 0 to 1.
     confidence: Option<f64>,
@@ -79,15 +81,16 @@ struct Ram {
     huge_random_ns: Option<f64>,
 }
 
-/// A round confirms a boundary when its points below the bracket are answered by the level and those above are not: on either side of
-/// this share of the way to the next level's latency, the middle of what a bracket means (a quarter misses, half).
+/// A round confirms a boundary when its points below the bracket are answered by the level and those above
+/// are not: on either side of this share of the way to the next level's latency, the middle of what a bracket
+/// means (a quarter misses, half).
 const CONFIRMED_SHARE: f64 = 0.375;
 /// An effective capacity below this share of the reported one is remarked on.
 const FAR_BELOW: f64 = 0.75;
 /// RAM answers no faster than this anywhere (row access, fabric and controller), ns.
 const RAM_AT_LEAST_NS: f64 = 40.0;
-/// Share of the 4 KiB pages' translation cost that huge pages still pay: above, they are 4 KiB in hardware; below
-/// the second, they are huge there too; between, it is not known.
+/// Share of the 4 KiB pages' translation cost that huge pages still pay: above, they are 4 KiB in hardware;
+/// below the second, they are huge there too; between, it is not known.
 const STILL_PAID: f64 = 0.5;
 const NOT_PAID: f64 = 0.2;
 /// Translation costs below this are not compared, ns.
@@ -175,7 +178,8 @@ pub(super) fn findings(header: &Header, figures: &[Walked]) -> Findings {
             })
             .max_by_key(|figure| figure.point.working_set_bytes)
     };
-    // The largest working set is RAM only where the curve has left the last cache. In another order it may be a small one, where the time ran out.
+    // The largest working set is RAM only where the curve has left the last cache. In another order it may be
+    // a small one, where the time ran out.
     let ram = named.iter().find(|(_, name)| name == "RAM");
     let latency = |order, pages| {
         let (begin, figure) = (ram?.0.from_bytes, largest(order, pages)?);
@@ -206,9 +210,10 @@ pub(super) fn findings(header: &Header, figures: &[Walked]) -> Findings {
     }
 }
 
-/// Names by the caches that the CPU reports: a level takes the name of the cache whose size is nearest to where it ends.
-/// The last plateau is RAM if it is slow enough and goes on to the end of the curve. A plateau between the last cache and
-/// RAM is a step of that cache's soft end (a share of it, a slice further away), not a cache of its own.
+/// Names by the caches that the CPU reports: a level takes the name of the cache whose size is nearest to
+/// where it ends. The last plateau is RAM if it is slow enough and goes on to the end of the curve. A plateau
+/// between the last cache and RAM is a step of that cache's soft end (a share of it, a slice further away),
+/// not a cache of its own.
 fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
     let last_cache = (1..=4u8).rev().find(|number| reported(machine, *number).is_some()).unwrap_or(4);
     let count = levels.len();
@@ -251,7 +256,8 @@ fn plateau(level: &Level, figures: &[Walked], of: impl Fn(&PointResult) -> Optio
     median(on_it.filter_map(|figure| of(&figure.result)))
 }
 
-/// Where a level ends by these points: between the two sizes that leave fewest points on the wrong side of the way up to the next level.
+/// Where a level ends by these points: between the two sizes that leave fewest points on the wrong side of
+/// the way up to the next level.
 fn crossing(level: &Level, next_ns: f64, figures: &[Walked]) -> Option<f64> {
     let (lo, hi) = level.bracket?;
     let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
@@ -280,8 +286,9 @@ fn crossing(level: &Level, next_ns: f64, figures: &[Walked]) -> Option<f64> {
         .map(|(_, bytes)| bytes)
 }
 
-/// Whether in each of two or more rounds the points of that round alone put the boundary where it was found. `None` where fewer have points on
-/// both sides of it, or the level has no boundary. A fifth of a round's points may lie on the wrong side: neighbours move single points.
+/// Whether in each of two or more rounds the points of that round alone put the boundary where it was found.
+/// `None` where fewer have points on both sides of it, or the level has no boundary. A fifth of a round's
+/// points may lie on the wrong side: neighbours move single points.
 fn validated(level: &Level, next_ns: Option<f64>, figures: &[Walked]) -> Option<bool> {
     let ((lo, hi), next_ns) = (level.bracket?, next_ns?);
     let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
@@ -323,7 +330,8 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
         )
     } else if let Some(end) = upper {
         format!(
-            "begins to miss at {} of {} (pages that collide in its sets, translations and code share it) and is exceeded by {}",
+            "begins to miss at {} of {} (pages that collide in its sets, translations and code share it) \
+                and is exceeded by {}",
             size(lo),
             binary_size(reported),
             size(end)
@@ -355,7 +363,8 @@ fn paired(figures: &[Walked], pages: Pages) -> Vec<PairedPoint> {
     pairs
 }
 
-/// The page size that the hardware translates by when huge pages were asked for, read from what translation still costs.
+/// The page size that the hardware translates by when huge pages were asked for, read from what translation
+/// still costs.
 fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
     let shares: Vec<f64> = base
         .iter()

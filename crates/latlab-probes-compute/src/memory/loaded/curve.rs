@@ -117,8 +117,8 @@ fn bend(figures: &[Figure<Loaded>], key: Key) -> Option<(f64, f64)> {
     knee(idle.result.p50, &pairs(&points))
 }
 
-/// Load and latency at which the latency crosses the threshold for good: between the last point below it and the next one. The idle point
-/// is the curve's beginning.
+/// Load and latency at which the latency crosses the threshold for good: between the last point below it and
+/// the next one. The idle point is the curve's beginning.
 fn knee(idle_ns: f64, points: &[(f64, f64)]) -> Option<(f64, f64)> {
     if points.len() < LEAST_POINTS {
         return None;
@@ -144,13 +144,16 @@ fn note(
         None => Some("the idle point is missing, so there is no knee".to_owned()),
         Some(_) if has_knee => None,
         Some(_) if busy => Some(
-            "no knee is determined: other programs used the CPUs, and the points that they affected are marked as disturbed".to_owned(),
+            "no knee is determined: other programs used the CPUs, and the points that they affected are \
+                marked as disturbed"
+                .to_owned(),
         ),
         Some(_) if points.len() < LEAST_POINTS => Some("too few loads for a knee".to_owned()),
         Some(idle_ns) => {
             let most = points.iter().map(|(_, ns)| *ns).fold(idle_ns, f64::max);
             Some(format!(
-                "no knee: latency rose to {:.2} times idle at most and did not stay above {KNEE}; {own} of this machine do not saturate its memory",
+                "no knee: latency rose to {:.2} times idle at most and did not stay above {KNEE}; {own} of \
+                    this machine do not saturate its memory",
                 most / idle_ns
             ))
         }

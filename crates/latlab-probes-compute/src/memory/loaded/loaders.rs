@@ -15,8 +15,8 @@ use latlab_probes_shared::walk::mmix;
 
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
-/// Lines of one turn: a page, so that a delay between two turns spreads the load evenly (0.4 us at full speed) and still costs little
-/// where there is none.
+/// Lines of one turn: a page, so that a delay between two turns spreads the load evenly (0.4 us at full
+/// speed) and still costs little where there is none.
 const TURN_LINES: usize = 64;
 const LINE_BYTES: u64 = vector::LINE_BYTES as u64;
 /// Traffic of a turn: lines that are written are read before and written back later.
@@ -26,7 +26,8 @@ const WRITE_TURN_BYTES: u64 = 2 * READ_TURN_BYTES;
 const LOST_SHARE: f64 = 0.1;
 /// Step of the kernel's count of stolen time, ns.
 const STEAL_TICK_NS: f64 = 10e6;
-/// Beginning and stopping take microseconds; a thread that does neither in this time is kept from its CPU altogether.
+/// Beginning and stopping take microseconds; a thread that does neither in this time is kept from its CPU
+/// altogether.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A pattern of turns.
@@ -360,7 +361,8 @@ fn work(run: Run, over: &Over, turns: &Turns, [read, write]: &mut [Pass; 2]) -> 
     sink
 }
 
-/// One more; written by one thread only, so without a locked instruction, which would wait for every access under way.
+/// One more; written by one thread only, so without a locked instruction, which would wait for every access
+/// under way.
 #[inline]
 fn count(turns: &AtomicU64) {
     turns.store(turns.load(Ordering::Relaxed) + 1, Ordering::Release);
@@ -375,7 +377,8 @@ fn delay(steps: u32, mut value: u64) -> u64 {
     value
 }
 
-/// Whether a thread was kept from its CPU in a run. Where the system does not say, its progress alone is looked at.
+/// Whether a thread was kept from its CPU in a run. Where the system does not say, its progress alone is
+/// looked at.
 fn lost(observed: &Observed, took_ns: f64) -> bool {
     let waited = observed.run_queue_delay_ns.unwrap_or(0) + observed.throttled_ns.unwrap_or(0);
     let stolen = observed.steal_ns.unwrap_or(0) as f64;

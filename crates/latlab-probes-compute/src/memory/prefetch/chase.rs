@@ -1,8 +1,10 @@
-//! A chase whose order is free: every line holds its own address, and the next place is that, once loaded, plus a distance.
+//! A chase whose order is free: every line holds its own address, and the next place is that, once loaded,
+//! plus a distance.
 //!
-//! So one memory serves all strides and random order alike, without a chain for each of them; and in each order a load needs what the
-//! one before it brought, like a pointer. The address varies from line to line: a CPU that guesses the values of loads learns nothing
-//! that it would not learn of a chain of pointers in the same order.
+//! So one memory serves all strides and random order alike, without a chain for each of them; and in each
+//! order a load needs what the one before it brought, like a pointer. The address varies from line to line: a
+//! CPU that guesses the values of loads learns nothing that it would not learn of a chain of pointers in the
+//! same order.
 
 use latlab_harness::Batch;
 
@@ -23,8 +25,9 @@ pub(super) unsafe fn lay(base: *mut u8, bytes: u64) {
 /// An order in which every line is visited once before any is visited again.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Course {
-    /// From the first line on to the end by so many lines, then the same from another of the lines within the first stride, until all
-    /// were visited. Those are taken in random order: after its neighbours a line would be found in a cache, fetched along with them.
+    /// From the first line on to the end by so many lines, then the same from another of the lines within the
+    /// first stride, until all were visited. Those are taken in random order: after its neighbours a line
+    /// would be found in a cache, fetched along with them.
     Strided { lines: u64, within: Cycle },
     /// A random cycle.
     Random(Cycle),
@@ -81,7 +84,8 @@ impl Chase {
         self.base.wrapping_add(to_usize(self.course.offset(step)))
     }
 
-    /// Touches all lines in the order of the walk, ending where it stands: the caches hold what an endless walk would have left.
+    /// Touches all lines in the order of the walk, ending where it stands: the caches hold what an endless
+    /// walk would have left.
     pub(super) fn warm(&self) {
         let mut step = self.step;
         for _ in 0..self.course.lines() {
@@ -91,7 +95,8 @@ impl Chase {
         }
     }
 
-    /// Whether the place is the one where so many steps lead; untimed, once a block. The walk goes on from there.
+    /// Whether the place is the one where so many steps lead; untimed, once a block. The walk goes on from
+    /// there.
     pub(super) fn verify(&mut self) -> bool {
         let right = self.at == self.address(self.step);
         self.at = self.address(self.step);
@@ -118,7 +123,8 @@ impl Batch for Chase {
                 let lap = lines / within.places();
                 while left > 0 {
                     let straight = left.min(lap - 1 - self.step % lap);
-                    // SAFETY: these steps stay in the lap, whose lines lie a stride apart and hold their own addresses.
+                    // SAFETY: these steps stay in the lap, whose lines lie a stride apart and hold their own
+                    // addresses.
                     self.at = unsafe { follow_strided(self.at, within.places() * LINE_BYTES, straight) };
                     self.step += straight;
                     left -= straight;

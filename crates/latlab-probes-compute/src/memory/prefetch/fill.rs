@@ -14,7 +14,8 @@ const WORDS: usize = 8;
 /// What one word holds more than the one before: odd, so no two of an array are equal.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The array, and where writing has come to: each block goes on where the last one ended, where lines were left longest ago.
+/// The array, and where writing has come to: each block goes on where the last one ended, where lines were
+/// left longest ago.
 pub(super) struct Array {
     base: *mut u8,
     lines: u64,
@@ -84,7 +85,8 @@ impl<'a> Fill<'a> {
                 ahead::to_write(line.wrapping_add(ahead).cast());
             }
             for word in 0..WORDS {
-                // SAFETY: `run` stays within the array. Volatile: no store is dropped, merged or made one that goes around the caches.
+                // SAFETY: `run` stays within the array. Volatile: no store is dropped, merged or made one
+                // that goes around the caches.
                 unsafe { line.add(word).write_volatile(value) };
                 value = value.wrapping_add(STEP);
             }

@@ -3,8 +3,9 @@
 //! ```text
 //! node (one line):  its own address (the chase's) · next · payload · 2 ahead · 4 · 8 · 16 · 32
 //! ```
-//! A jump pointer is known only when its node has arrived, as in a real list. With the addresses in an array beside the list, a CPU
-//! that executes out of order would reach many prefetches beyond a load that waits, and no distance would be the one written down.
+//! A jump pointer is known only when its node has arrived, as in a real list. With the addresses in an array
+//! beside the list, a CPU that executes out of order would reach many prefetches beyond a load that waits,
+//! and no distance would be the one written down.
 
 use latlab_harness::Batch;
 use latlab_stats::rng::mixed;
@@ -27,7 +28,8 @@ pub(super) fn distances() -> impl Iterator<Item = u32> {
     JUMPS.into_iter().map(|(distance, _)| distance)
 }
 
-/// The list, and where the walk has come to: every walk goes on where the last one ended, whatever its distance.
+/// The list, and where the walk has come to: every walk goes on where the last one ended, whatever its
+/// distance.
 pub(super) struct List {
     base: *mut u8,
     cycle: Cycle,
@@ -131,7 +133,8 @@ impl<'a> Walk<'a> {
     fn visit<const AHEAD: bool>(&mut self, nodes: u64, word: usize) {
         let (mut at, mut sum) = (self.at, self.sum);
         for _ in 0..nodes {
-            // SAFETY: `next` leads from node to node for ever; all words of a node are its own. Volatile: no load is dropped or moved.
+            // SAFETY: `next` leads from node to node for ever; all words of a node are its own. Volatile: no
+            // load is dropped or moved.
             unsafe {
                 let next = at.add(NEXT).cast::<*const u64>().read_volatile();
                 if AHEAD {
@@ -167,7 +170,8 @@ pub(super) mod tests {
         unsafe { list.node(step).cast::<u64>().add(NEXT).write(behind) };
     }
 
-    /// Makes the node of a step lead to a copy of its next one, which no walk should meet: same payload, same way on.
+    /// Makes the node of a step lead to a copy of its next one, which no walk should meet: same payload, same
+    /// way on.
     pub(in super::super) fn lead_to(list: &mut List, step: u64, stranger: *mut u64) {
         // SAFETY: the stranger has a line; the others are nodes.
         unsafe {

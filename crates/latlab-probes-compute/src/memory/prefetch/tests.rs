@@ -69,7 +69,8 @@ fn a_line_that_leads_elsewhere_fails_the_proof() {
     let arena = lines();
     for course in courses() {
         let mut chase = chase(&arena, course);
-        // The line of step 5 leads on from the one before it, so the rest of the walk stays within the arena and ends a line early.
+        // The line of step 5 leads on from the one before it, so the rest of the walk stays within the arena
+        // and ends a line early.
         let line = arena.base().wrapping_add(to_usize(course.offset(5)));
         let stranger = line.wrapping_sub(if course.offset(5) > 0 { 64 } else { 0 });
         // SAFETY: a line of the arena.

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::*;
 
-/// An interpreter that knows the probe's programs by their text and answers as they would; real ones run them in the tests of the
-/// installed command.
+/// An interpreter that knows the probe's programs by their text and answers as they would; real ones run them
+/// in the tests of the installed command.
 struct Reader {
     /// An operation whose program leaves something out.
     skipping: Option<Operation>,

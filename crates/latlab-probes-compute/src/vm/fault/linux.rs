@@ -14,7 +14,8 @@ use crate::region::{self, Faults, Region, Scratch, Trust, faults_of_this_thread}
 
 /// Pages touched of a file from its device in one block.
 const MAJOR_TOUCHES: usize = 48;
-/// A block of touches that wait for a device ends after this, with at least so many touches: a disk that turns takes 10 ms for one.
+/// A block of touches that wait for a device ends after this, with at least so many touches: a disk that
+/// turns takes 10 ms for one.
 const LONGEST_NS: f64 = 60e6;
 const LEAST_TOUCHES: usize = 4;
 /// Mappings of single pages in one block; each takes two of the 65,530 that a process may have.
@@ -111,8 +112,8 @@ fn file_of(place: &mut Option<Rc<Scratch>>, make: impl FnOnce() -> Result<Scratc
     Ok(Rc::clone(place.insert(file)))
 }
 
-/// Touches each offset between two stamps. Returns the sum of what was read, how many touches were made before `limit` ticks were over,
-/// and the faults that this thread took meanwhile.
+/// Touches each offset between two stamps. Returns the sum of what was read, how many touches were made
+/// before `limit` ticks were over, and the faults that this thread took meanwhile.
 #[inline(never)]
 fn touch(
     stamps: Stamps,
@@ -129,7 +130,8 @@ fn touch(
     let first = stamps.begin();
     for (offset, span) in offsets.iter().zip(spans) {
         let begin = stamps.begin();
-        // SAFETY: the offsets lie inside the mapping, on pages that may be accessed this way, and are multiples of a page.
+        // SAFETY: the offsets lie inside the mapping, on pages that may be accessed this way, and are
+        // multiples of a page.
         unsafe {
             let word = region.word(*offset);
             match access {
@@ -159,7 +161,8 @@ impl<'env> Session<'env> {
         let most = to_usize(sizes.span / sizes.page).max(to_usize(sizes.huge_pages));
         let mut spans = Vec::with_capacity(most);
         spans.resize(most, (1, 1));
-        // The instrument's own pages are touched now, so that its first faults are not counted among those that are measured.
+        // The instrument's own pages are touched now, so that its first faults are not counted among those
+        // that are measured.
         let trial = Region::anonymous(2 * region::page_bytes(), Pages::Base)?;
         for access in [Access::Read, Access::Write] {
             touch(stamps, &trial, &[0, region::page_bytes()], access, 0, u64::MAX, &mut spans);
@@ -186,8 +189,9 @@ impl<'env> Session<'env> {
         to_usize(self.sizes.span)
     }
 
-    /// One round of touches of `self.offsets`, into the block and the evidence: reads, where it is said what each offset `holds`, or writes.
-    /// `before` is how many pages of the region should have memory, where that is known.
+    /// One round of touches of
+    /// `self.offsets`, into the block and the evidence: reads, where it is said what each offset `holds`, or
+    /// writes. `before` is how many pages of the region should have memory, where that is known.
     fn round(
         &mut self,
         evidence: &mut Evidence,
@@ -353,7 +357,8 @@ impl<'env> Session<'env> {
         let page = to_usize(self.sizes.page);
         for _ in 0..AROUND_ROUNDS {
             let region = Region::shared_file(scratch.file(), scratch.bytes())?;
-            // The kernel maps the aligned 64 KiB of address space around a fault, as far as the mapping reaches.
+            // The kernel maps the aligned 64 KiB of address space around a fault, as far as the mapping
+            // reaches.
             let to_border = region.base().align_offset(to_usize(AROUND)).min(scratch.bytes());
             self.every(to_usize(AROUND), scratch.bytes() - to_border);
             for offset in &mut self.offsets {
@@ -385,7 +390,8 @@ impl<'env> Session<'env> {
         let region = Region::shared_file(scratch.file(), scratch.bytes())?;
         let failed = |error| refused("turning read-ahead off (MADV_RANDOM)", error);
         region.advise(Advice::Random).map_err(failed)?;
-        // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
+        // Without repetition, and never the neighbour of a page that was just read: devices and hosts read
+        // ahead too.
         let pages = scratch.bytes() / page;
         let stride = (pages / MAJOR_TOUCHES).max(1);
         self.offsets.clear();
@@ -407,7 +413,8 @@ impl<'env> Session<'env> {
         };
         if self.trust.faults {
             let kind = if operation == Operation::FileMajor { "major" } else { "minor" };
-            // A stray fault of the thread's own could stand in for one that was missed: there are few of them, or most rounds have none.
+            // A stray fault of the thread's own could stand in for one that was missed: there are few of
+            // them, or most rounds have none.
             let few = evidence.further_faults <= (evidence.touches / STRAYS).max(2);
             let ok = evidence.rounds > 0
                 && evidence.without_fault == 0
@@ -440,7 +447,8 @@ impl<'env> Session<'env> {
         if point.size_bytes == AROUND && self.trust.faults && self.sizes.page < AROUND {
             add(
                 "a fault maps 64 KiB",
-                // Were less mapped at once, each touch would leave one fault or more behind; a stray one of the thread's own is none of that.
+                // Were less mapped at once, each touch would leave one fault or more behind; a stray one of
+                // the thread's own is none of that.
                 evidence.not_mapped_along * STRAY < evidence.touches,
                 format!("{} of the pages around needed a fault of their own", evidence.not_mapped_along),
             );

@@ -64,7 +64,8 @@ impl Drop for NoHugePages {
     }
 }
 
-/// Times one call; its stamps, and whether what it left is not what it should be. With `left_out`, the call is not made.
+/// Times one call; its stamps, and whether what it left is not what it should be. With `left_out`, the call
+/// is not made.
 fn timed(stamps: Stamps, operation: Operation, bytes: usize, left_out: bool) -> Result<(u64, u64, bool)> {
     let pages = bytes / region::page_bytes();
     let failed = |error: rustix::io::Errno| refused(<&str>::from(operation), error);
@@ -90,7 +91,8 @@ fn timed(stamps: Stamps, operation: Operation, bytes: usize, left_out: bool) -> 
             let unmapped = region.unmap();
             end = stamps.end();
             unmapped.map_err(failed)?;
-            // Another thread of the process may have taken the place meanwhile, but hardly with touched pages.
+            // Another thread of the process may have taken the place meanwhile, but hardly with touched
+            // pages.
             as_it_should = region::resident(base, bytes).is_none_or(|found| found < pages);
         }
         Operation::Protect => {

@@ -10,7 +10,8 @@ use super::{Cleared, Clearing, HUGE, SMALL, WINDOWS, Zero};
 use crate::region::{Region, Trust, page_bytes, populate_write_works};
 
 pub(super) fn supports() -> Support {
-    let lost = "MADV_POPULATE_WRITE (Linux 5.14) gives no memory here, so the kernel's rate in 4 KiB pages is left out";
+    let lost = "MADV_POPULATE_WRITE (Linux 5.14) gives no memory here, so the kernel's rate in 4 KiB pages \
+        is left out";
     let seen = Trust::of_this_system().residency;
     Trust::support(seen, populate_write_works(), lost, "that memory was new")
 }

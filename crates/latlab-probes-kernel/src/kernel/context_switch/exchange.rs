@@ -54,7 +54,8 @@ impl SharedPage {
     }
 
     fn words(&self) -> &Words {
-        // SAFETY: the mapping is aligned to a page, as long as the words, lives as long as this, and zeros are valid.
+        // SAFETY: the mapping is aligned to a page, as long as the words, lives as long as this, and zeros
+        // are valid.
         unsafe { &*self.0 }
     }
 }
@@ -184,7 +185,8 @@ impl Side<'_> {
             }
             Kind::Eventfd => {
                 let mut sum = [0; 8];
-                // Two numbers that were sent before one was received are added up: no number that was expected.
+                // Two numbers that were sent before one was received are added up: no number that was
+                // expected.
                 get(self.read, &mut sum).then_some(u32::try_from(u64::from_ne_bytes(sum)).unwrap_or(STOP))
             }
             Kind::Futex => {

@@ -16,7 +16,8 @@ use partner::{Partner, answer};
 use watch::Watch;
 
 pub(super) const HERE: bool = true;
-/// Longest wait for an answer. A block takes milliseconds; a partner on a crowded CPU gets its turn within some time slices.
+/// Longest wait for an answer. A block takes milliseconds; a partner on a crowded CPU gets its turn within
+/// some time slices.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A block is disturbed when the two had their shared CPU for less than this.
 const OWN_SHARE: f64 = 0.8;

@@ -53,7 +53,8 @@ impl Partner {
         let parent = unsafe { libc::getpid() };
         let files = exchange.partners_files();
         let side = exchange.partner();
-        // SAFETY: the child calls only what is allowed after a fork of a process with threads (see `live`), and never returns.
+        // SAFETY: the child calls only what is allowed after a fork of a process with threads (see `live`),
+        // and never returns.
         let id = unsafe { libc::fork() };
         if id == 0 {
             live(parent, cpu, files, &side, answer);
@@ -117,8 +118,8 @@ pub(super) fn state(task: Task) -> Option<String> {
     })
 }
 
-/// The forked process. The process it comes from has threads, so nothing here takes a lock or allocates; it ends with its
-/// parent, however that ends, and holds none of its files open.
+/// The forked process. The process it comes from has threads, so nothing here takes a lock or allocates; it
+/// ends with its parent, however that ends, and holds none of its files open.
 fn live(parent: i32, cpu: u32, files: [i32; 2], side: &Side, answer: fn(&Side)) -> ! {
     // SAFETY: calls that are allowed after a fork, on memory of this frame.
     unsafe {

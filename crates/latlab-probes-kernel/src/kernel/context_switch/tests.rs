@@ -51,7 +51,8 @@ fn proved(
     Ok(session.proof(&point, &evidence).checks.iter().all(|check| check.ok))
 }
 
-/// Answers each question by its number, from 1: sends it with each of these added; ends where there is nothing.
+/// Answers each question by its number, from 1: sends it with each of these added; ends where there is
+/// nothing.
 fn partner(side: &Side, answers: fn(u32) -> Option<&'static [u32]>) {
     let mut questions = 0;
     while let Some(token) = side.receive() {

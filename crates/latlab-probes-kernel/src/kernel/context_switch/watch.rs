@@ -11,7 +11,8 @@ use super::partner::{Partner, state};
 use latlab_probes_shared::linux::Task;
 use latlab_probes_shared::{Joined, start_thread};
 
-/// How often it checks: rarely enough to be one window in hundreds, often enough that nobody waits long for the dead.
+/// How often it checks: rarely enough to be one window in hundreds, often enough that nobody waits long for
+/// the dead.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// What is being waited for.

@@ -35,7 +35,8 @@ fn a_program_that_fails_or_is_killed_fails_the_proof() {
 fn a_program_that_is_not_there_gives_no_figure() {
     match one_start(|_, _| Start::program("/no/such/program".as_ref(), &[]), What::PosixSpawn) {
         Err(reason) => assert!(reason.contains("/no/such/program"), "{reason}"),
-        // Emulators make a copy of the process in place of a shared one, which cannot tell that it found nothing: it ends with 127.
+        // Emulators make a copy of the process in place of a shared one, which cannot tell that it found
+        // nothing: it ends with 127.
         Ok(check) => assert!(!check.ok, "{check:?}"),
     }
 }

@@ -135,7 +135,8 @@ enum Start {
     Program { words: Vec<CString> },
 }
 
-/// How a start ends: changes from one to the next, is never 0, and fits the eight bits of an exit status. 251 is prime.
+/// How a start ends: changes from one to the next, is never 0, and fits the eight bits of an exit status. 251
+/// is prime.
 fn code(number: u64) -> i32 {
     i32::try_from(number % 251).map_or(1, |rest| rest + 1)
 }
@@ -203,8 +204,8 @@ fn thread(number: u64) -> Result<i32> {
 }
 
 fn fork(code: i32) -> Result<i32> {
-    // SAFETY: other threads may hold locks that the child would wait for: the child calls nothing but _exit, which is
-    // async-signal-safe.
+    // SAFETY: other threads may hold locks that the child would wait for: the child calls nothing but _exit,
+    // which is async-signal-safe.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: ends this process without running anything of its parent's.
@@ -222,8 +223,8 @@ fn program(words: &[CString]) -> Result<i32> {
         *place = word.as_ptr().cast_mut();
     }
     let mut child: libc::pid_t = 0;
-    // SAFETY: path and arguments are NUL-terminated and outlive the call, the list ends with a null, and nothing in this process
-    // changes the environment while it measures.
+    // SAFETY: path and arguments are NUL-terminated and outlive the call, the list ends with a null, and
+    // nothing in this process changes the environment while it measures.
     let status = unsafe {
         libc::posix_spawn(&raw mut child, arguments[0], ptr::null(), ptr::null(), arguments.as_ptr(), environ)
     };

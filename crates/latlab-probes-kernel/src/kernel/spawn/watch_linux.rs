@@ -3,8 +3,9 @@
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Whether the child, which is not reaped by this, has ended within that time. Costs about a microsecond, a thousandth of
-/// the quickest program. Where the kernel refuses (before 5.3, or a filter of calls) the answer is yes: who reaps it waits.
+/// Whether the child, which is not reaped by this, has ended within that time. Costs about a microsecond, a
+/// thousandth of the quickest program. Where the kernel refuses (before 5.3, or a filter of calls) the answer
+/// is yes: who reaps it waits.
 pub(super) fn ends_within(child: libc::pid_t, milliseconds: c_int) -> bool {
     // SAFETY: pidfd_open takes two integers and touches no memory.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) };

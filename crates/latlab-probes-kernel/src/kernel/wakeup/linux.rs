@@ -12,8 +12,8 @@ use latlab_probes_shared::{Joined, start_thread};
 use super::{Cpus, Slept, Wakeup, other_cpu, wakes};
 
 pub(super) const HERE: bool = true;
-/// A sleeper that does not say that it is about to sleep, or was not woken, for so long is given up: a hundred times the longest
-/// time slice.
+/// A sleeper that does not say that it is about to sleep, or was not woken, for so long is given up: a
+/// hundred times the longest time slice.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The last number that the word takes: the sleeper ends.
 const END: u32 = u32::MAX;
@@ -23,7 +23,8 @@ pub(super) fn open(env: &Env) -> Result<Session<'_>> {
     Session::new(env, cpu, sleep_on_a_futex, PATIENCE * env.patience)
 }
 
-/// What the two threads share. The word that is slept on has a line of its own: watching the others must not disturb it.
+/// What the two threads share. The word that is slept on has a line of its own: watching the others must not
+/// disturb it.
 #[derive(Debug, Default)]
 struct Shared {
     word: Line<AtomicU32>,
@@ -272,7 +273,8 @@ mod tests {
         assert!(reason.contains("two CPUs"), "{reason}");
     }
 
-    /// On the CPU of the one who wakes, so that these tests need no second one: it gives way where the real one sleeps.
+    /// On the CPU of the one who wakes, so that these tests need no second one: it gives way where the real
+    /// one sleeps.
     fn watches(word: &AtomicU32, value: u32) -> Option<u32> {
         loop {
             let now = word.load(Ordering::Acquire);

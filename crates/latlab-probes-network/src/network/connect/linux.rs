@@ -50,7 +50,8 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         let route = &self.pairs.on(point.path)?.route;
         if point.path == PathKind::Emulated && !route.delays_packets() {
             return Err(ProbeError::Other(format!(
-                "no path can be emulated, and a server that waits before it answers does not delay handshakes: {}",
+                "no path can be emulated, and a server that waits before it answers does not delay \
+                    handshakes: {}",
                 route.details.why_not_better().unwrap_or_default()
             )));
         }

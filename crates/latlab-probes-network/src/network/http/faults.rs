@@ -42,7 +42,8 @@ fn requests_at_a_rate_are_answered_and_prove_themselves_on_one_cpu_and_on_all() 
     }
 }
 
-/// A server that answers `right` requests on each connection and then this, or nothing; for as long as the test runs.
+/// A server that answers `right` requests on each connection and then this, or nothing; for as long as the
+/// test runs.
 fn server(right: usize, then: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
     let address = listener.local_addr().expect("an address");

@@ -14,7 +14,8 @@ use latlab_probes_shared::open_loop::Offered;
 use latlab_probes_shared::{Result, other_cpu};
 
 pub(super) const HERE: bool = true;
-/// A request gets so long, and so do all connections together: longer than any stall that a server survives unnoticed.
+/// A request gets so long, and so do all connections together: longer than any stall that a server survives
+/// unnoticed.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Salt of the due times.
 const DUE: u64 = 0x6874_7470;
@@ -240,7 +241,8 @@ impl latlab_harness::Session<Http> for Session<'_> {
         let mut flags = Vec::new();
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
-                "{} of {} requests were sent more than 50 µs late by this thread, not by the server, and are left out",
+                "{} of {} requests were sent more than 50 µs late by this thread, not by the server, and \
+                    are left out",
                 flight.late, flight.operations
             ));
         }

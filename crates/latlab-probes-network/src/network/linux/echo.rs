@@ -133,7 +133,8 @@ impl<'env, P: Copy + PartialEq> Echo<'env, P> {
         })
     }
 
-    /// Connects anew, for a visit to a point. Returns to where; none of a Unix socket, whose name is another one each time.
+    /// Connects anew, for a visit to a point. Returns to where; none of a Unix socket, whose name is another
+    /// one each time.
     pub(crate) fn connect(&mut self, point: P, service: Service) -> Result<Option<IpAddr>, ProbeError> {
         self.close();
         let asked = Answers {
@@ -151,8 +152,8 @@ impl<'env, P: Copy + PartialEq> Echo<'env, P> {
         Ok(address.ip())
     }
 
-    /// Round trips until `each`, which is given begin and end of every one, has enough of them. After a wrong or late answer there is no connection
-    /// any more.
+    /// Round trips until `each`, which is given begin and end of every one, has enough of them. After a wrong
+    /// or late answer there is no connection any more.
     pub(crate) fn exchange(&mut self, mut each: impl FnMut(u64, u64) -> bool) -> Result<(), ProbeError> {
         let client =
             self.client.as_mut().ok_or_else(|| ProbeError::Other("there is no connection".to_owned()))?;

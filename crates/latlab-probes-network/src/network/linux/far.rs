@@ -1,4 +1,5 @@
-//! A process at the far end of a route, and sockets that are connected to it from whichever namespace the route begins in.
+//! A process at the far end of a route, and sockets that are connected to it from whichever namespace the
+//! route begins in.
 
 use std::io::{BufRead, Write};
 use std::marker::PhantomData;
@@ -129,8 +130,8 @@ impl<'env, A: Runs> Far<'env, A> {
         Ok(())
     }
 
-    /// Has the process run what is asked, in place of what there was, and connects to it so often. Takes the loopback's address of
-    /// IPv4, or else of IPv6, where the route has none of its own.
+    /// Has the process run what is asked, in place of what there was, and connects to it so often. Takes the
+    /// loopback's address of IPv4, or else of IPv6, where the route has none of its own.
     pub(crate) fn open(
         &mut self,
         transport: Transport,

@@ -124,7 +124,8 @@ impl<'env, P: Copy + PartialEq> Load<'env, P> {
         })
     }
 
-    /// Makes streams, at rest, for a visit to a point. Returns where they go to; none of a Unix socket, whose name is another one each time.
+    /// Makes streams, at rest, for a visit to a point. Returns where they go to; none of a Unix socket, whose
+    /// name is another one each time.
     pub(crate) fn make(&mut self, point: P, shape: &Shape, seed: u64) -> Result<Option<IpAddr>, ProbeError> {
         self.close();
         self.so_far = Ends::default();

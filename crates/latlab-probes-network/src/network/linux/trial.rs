@@ -28,7 +28,8 @@ pub(crate) fn proof<P: Probe>(
     Ok(session.proof(point, &evidence))
 }
 
-/// Why a point has no figure: the error, or the checks that did not hold. Every wait is bounded, and no process is left.
+/// Why a point has no figure: the error, or the checks that did not hold. Every wait is bounded, and no
+/// process is left.
 pub(crate) fn reason<P: Probe, S: Session<P>>(
     env: &Env,
     open: impl FnOnce() -> Result<S, ProbeError>,

@@ -42,7 +42,8 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Beside]) -> Result<Session<'en
 pub struct Evidence {
     right: u64,
     trips_ns: f64,
-    /// What arrived of the streams from before the first trip of a block to after its last, and how long that was.
+    /// What arrived of the streams from before the first trip of a block to after its last, and how long that
+    /// was.
     load_bytes: u64,
     load_ns: f64,
     address: Option<IpAddr>,
@@ -178,7 +179,8 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
 }
 
 impl Evidence {
-    /// What the streams carried: over all of the time in which it was counted, that between two trips included.
+    /// What the streams carried: over all of the time in which it was counted, that between two trips
+    /// included.
     fn load_bytes_per_s(&self) -> f64 {
         self.load_bytes as f64 * 1e9 / self.load_ns.max(1.0)
     }

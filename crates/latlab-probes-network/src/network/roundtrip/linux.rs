@@ -14,7 +14,8 @@ use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_i
 use latlab_probes_shared::{median, other_cpu};
 
 pub(super) const HERE: bool = true;
-/// A block, and an answer of the child on its pipe, take milliseconds; a partner on a crowded CPU gets its turn within some time slices.
+/// A block, and an answer of the child on its pipe, take milliseconds; a partner on a crowded CPU gets its
+/// turn within some time slices.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// A side that blocks sleeps, or is switched away from, in most round trips at least.
 const SLEEPS: f64 = 0.5;
@@ -51,7 +52,8 @@ pub struct Evidence {
     /// Answers that were right, of timed round trips.
     right: u64,
     timed: u64,
-    /// Switches of this thread in timed round trips, where they are counted; where it polls, only those that it asked for.
+    /// Switches of this thread in timed round trips, where they are counted; where it polls, only those that
+    /// it asked for.
     switches: Sum,
     /// Round trips of sleepers just after other work, ns.
     just_after_work: Vec<f64>,
@@ -107,8 +109,9 @@ impl<'env> Session<'env> {
         })
     }
 
-    /// What tells whether one was kept from its CPU, ns, only ever rising: of two that share one, the time that both had it; of a
-    /// server that polls, the time that it waited for it. (The first is brought up to date only at the kernel's ticks while a process runs.)
+    /// What tells whether one was kept from its CPU, ns, only ever rising: of two that share one, the time
+    /// that both had it; of a server that polls, the time that it waited for it. (The first is brought up to
+    /// date only at the kernel's ticks while a process runs.)
     fn cpu_ns(&self, point: Trip) -> Option<u64> {
         let id = self.echo.server.id()?;
         if !point.is_together() {

@@ -14,7 +14,8 @@ use latlab_probes_shared::linux::Pinned;
 pub(super) const HERE: bool = true;
 /// Longest wait for the first bytes of a block, milliseconds.
 const START_MS: u32 = 1_000;
-/// The rest of a message, or an answer of the child on its pipe, takes milliseconds, on a crowded machine some time slices.
+/// The rest of a message, or an answer of the child on its pipe, takes milliseconds, on a crowded machine
+/// some time slices.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Reading the counters takes less, unless this thread was interrupted between the stamps, ns.
 const AT_ONCE_NS: f64 = 20e3;
@@ -119,7 +120,8 @@ impl<'env> Session<'env> {
         let tcp = self.load.tcp();
         let idle = before.iter().zip(&after).filter(|(before, after)| before == after).count();
         if last.1 == first.1 || (idle > 0 && streams <= self.env.cpus.len()) {
-            // Somebody else had the CPU all the time; with more streams than CPUs it may have been one of ours.
+            // Somebody else had the CPU all the time; with more streams than CPUs it may have been one of
+            // ours.
             block.mark_disturbed();
         }
         evidence.address = open.address;
@@ -171,7 +173,8 @@ impl latlab_harness::Session<Throughput> for Session<'_> {
             self.load.go()?;
             std::thread::sleep(Duration::from_secs_f64(settling_s));
         }
-        // On a slow or busy machine nothing may have come by then: windows that begin before the stream does say nothing of it.
+        // On a slow or busy machine nothing may have come by then: windows that begin before the stream does
+        // say nothing of it.
         for _ in 0..START_MS {
             if self.load.arrived(streams) != before {
                 break;

@@ -1,4 +1,5 @@
-//! What all points together say: the model beside the measurement, knees, the lesson's experiment, one file against many.
+//! What all points together say: the model beside the measurement, knees, the lesson's experiment, one file
+//! against many.
 
 use std::collections::BTreeMap;
 
@@ -171,7 +172,8 @@ struct NotMeasured {
     not_measured: String,
 }
 
-/// One transfer alone of each kind that was swept, in the order of their first points: a kind is everything but how many at once.
+/// One transfer alone of each kind that was swept, in the order of their first points: a kind is everything
+/// but how many at once.
 fn kinds(figures: &[Figure<Transfer>]) -> Vec<Fetch> {
     let mut all = Vec::new();
     for kind in figures.iter().filter_map(|figure| kind(figure.point)) {
@@ -254,7 +256,8 @@ fn of_path(figures: &[Figure<Transfer>], path: PathKind) -> impl Iterator<Item =
     figures.iter().filter(move |figure| figure.point.path == path)
 }
 
-/// A median with its range: that of its details where the figure has none, as one of a single round; it reaches to the figure.
+/// A median with its range: that of its details where the figure has none, as one of a single round; it
+/// reaches to the figure.
 fn time(figure: &Figure<Transfer>, found: Option<Estimate>) -> Estimate {
     let own = figure.result.median();
     match found.and_then(|found| found.ends()) {
@@ -267,8 +270,9 @@ fn time_of_one(figure: &Figure<Transfer>) -> Estimate {
     time(figure, singles(figure).and_then(|singles| singles.time_ns))
 }
 
-/// The median of the round trips that were waited for one by one: of connecting, and from a request to the first byte of its answer. On a
-/// machine that does other things they are longer than the path; slow start then waits for them as well.
+/// The median of the round trips that were waited for one by one: of connecting, and from a request to the
+/// first byte of its answer. On a machine that does other things they are longer than the path; slow start
+/// then waits for them as well.
 fn round_trip_ns(figures: &[Figure<Transfer>], path: PathKind) -> Option<f64> {
     let trips = figures
         .iter()
@@ -373,7 +377,8 @@ fn single(known: &Known<'_>, kind: Fetch) -> Option<Single> {
     })
 }
 
-/// The model of a transfer over an emulated path; the loopback has no round trip that could be told apart from its software.
+/// The model of a transfer over an emulated path; the loopback has no round trip that could be told apart
+/// from its software.
 fn modelled(known: &Known<'_>, kind: Fetch) -> Option<(Predicted, Way, f64)> {
     if kind.path != PathKind::Emulated {
         return None;
@@ -481,7 +486,8 @@ fn bend(known: &Known<'_>, kind: Fetch, by_rounds: Option<Estimate>) -> Option<B
         at_least: (!found).then_some(concurrency.value),
         not_found: rise.map(|rise| {
             format!(
-                "the goodput still rises, {:.2}-fold from {} concurrent transfers to {}: there is no plateau yet",
+                "the goodput still rises, {:.2}-fold from {} concurrent transfers to {}: there is no \
+                    plateau yet",
                 rise.times, rise.from, rise.to
             )
         }),
@@ -538,7 +544,8 @@ fn ten_files(figures: &[Figure<Transfer>]) -> Vec<TenFiles> {
         .collect()
 }
 
-/// One large file against ten small ones of the same total, one after the other and by a pool: 1 MiB and ten files of 100 KiB (2 % less).
+/// One large file against ten small ones of the same total, one after the other and by a pool: 1 MiB and ten
+/// files of 100 KiB (2 % less).
 fn one_or_many(known: &Known<'_>) -> Vec<OneOrMany> {
     [New, Kept]
         .into_iter()

@@ -51,7 +51,8 @@ pub(super) enum Times {
     Single(Singles),
 }
 
-/// Ten files by one worker and by several. `sequential_ns` is none where only the sets by several workers were measured.
+/// Ten files by one worker and by several. `sequential_ns` is none where only the sets by several workers
+/// were measured.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Experiment {
     pub(super) sequential_ns: Option<Estimate>,
@@ -101,7 +102,8 @@ pub(super) struct Library {
 }
 
 impl Found {
-    /// Whether packets take the time of the path: else nothing but the time to the first byte says anything about it.
+    /// Whether packets take the time of the path: else nothing but the time to the first byte says anything
+    /// about it.
     pub(super) fn is_real(&self) -> bool {
         !matches!(self.route, RouteDetails::Application { .. })
     }
@@ -135,7 +137,8 @@ impl Library {
             self.far.iter().filter(|(point, _)| figures.iter().all(|figure| figure.point != *point));
         let out_of_time = missing.map(|(_, budget_s)| *budget_s).reduce(f64::max).map(|budget_s| {
             format!(
-                "skipped (time): some of its ten files over the path; use {} alone with --budget {budget_s:.0}s",
+                "skipped (time): some of its ten files over the path; use {} alone with --budget \
+                    {budget_s:.0}s",
                 Transfer::SPEC.id
             )
         });

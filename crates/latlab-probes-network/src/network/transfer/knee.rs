@@ -14,8 +14,8 @@ pub(super) type Step = (u32, Estimate);
 /// What a sweep shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Knee {
-    /// By the steps' own ranges, each moved to its ends alone; it reaches down to what was measured before it, because the knee may lie anywhere
-    /// between. Without a range where a step has none.
+    /// By the steps' own ranges, each moved to its ends alone; it reaches down to what was measured before
+    /// it, because the knee may lie anywhere between. Without a range where a step has none.
     pub(super) concurrency: Estimate,
     /// The largest concurrency before it that was measured, and brings less; none before the first.
     pub(super) below: Option<u32>,
@@ -33,7 +33,8 @@ pub(super) struct Rise {
     pub(super) times: f64,
 }
 
-/// Whether the rates still rise at the end of medians in ascending order: from half of the last concurrency, or the next below, to the last.
+/// Whether the rates still rise at the end of medians in ascending order: from half of the last concurrency,
+/// or the next below, to the last.
 pub(super) fn rise(medians: &[(u32, f64)]) -> Option<Rise> {
     let (to, last) = *medians.last()?;
     let (from, earlier) = *medians.iter().rev().find(|(many, _)| 2 * many <= to)?;
@@ -42,7 +43,8 @@ pub(super) fn rise(medians: &[(u32, f64)]) -> Option<Rise> {
     (times > STILL_GROWS.powf(doublings)).then_some(Rise { from, to, times })
 }
 
-/// Where a sweep, ascending, bends; none with fewer than three steps. Rounds that each make the whole sweep tell its range, else the steps' do.
+/// Where a sweep, ascending, bends; none with fewer than three steps. Rounds that each make the whole sweep
+/// tell its range, else the steps' do.
 pub(super) fn knee(steps: &[Step], by_rounds: Option<Estimate>) -> Option<Knee> {
     let medians = medians(steps);
     let crossed = crossing(&medians)?;
@@ -68,7 +70,8 @@ pub(super) fn medians(steps: &[Step]) -> Vec<(u32, f64)> {
     steps.iter().map(|(many, rate)| (*many, rate.value)).collect()
 }
 
-/// Where the share of the plateau is reached, between the steps around it on the logarithm of both; none with fewer than three steps.
+/// Where the share of the plateau is reached, between the steps around it on the logarithm of both; none with
+/// fewer than three steps.
 pub(super) fn crossing(medians: &[(u32, f64)]) -> Option<f64> {
     if medians.len() < 3 {
         return None;
@@ -84,8 +87,8 @@ pub(super) fn crossing(medians: &[(u32, f64)]) -> Option<f64> {
     Some(f64::from(before) * (f64::from(many) / f64::from(before)).powf(share.clamp(0.0, 1.0)))
 }
 
-/// The crossing with the range that the steps' own give it: what it moves by as each goes to its ends, the others staying, squares added (JCGM
-/// 100:2008, the GUM, 5.1.3 note 2).
+/// The crossing with the range that the steps' own give it: what it moves by as each goes to its ends, the
+/// others staying, squares added (JCGM 100:2008, the GUM, 5.1.3 note 2).
 fn moved(steps: &[Step], crossed: f64) -> Estimate {
     let mut medians = medians(steps);
     let each: Option<Vec<Estimate>> = steps
@@ -104,14 +107,16 @@ fn moved(steps: &[Step], crossed: f64) -> Estimate {
     each.map_or(Estimate::once(crossed), |each| product(crossed, &each))
 }
 
-/// What to measure next, to know where the share is crossed to a step of `grid`: beyond the end while the rates rise there, else in the middle of
-/// what lies between the concurrency that reaches it and the one before. None when there is no step left.
+/// What to measure next, to know where the share is crossed to a step of `grid`: beyond the end while the
+/// rates rise there, else in the middle of what lies between the concurrency that reaches it and the one
+/// before. None when there is no step left.
 pub(super) fn next(medians: &[(u32, f64)], grid: &[u32]) -> Option<u32> {
     let last = medians.last()?.0;
     if rise(medians).is_some()
         && let Some(next) = grid.iter().copied().find(|many| *many > last)
     {
-        // Half as many again, where the grid has them: finer steps there say nothing as long as there is no plateau.
+        // Half as many again, where the grid has them: finer steps there say nothing as long as there is no
+        // plateau.
         let further = grid.iter().copied().rfind(|many| 2 * many <= 3 * last);
         return Some(further.map_or(next, |many| many.max(next)));
     }
@@ -129,8 +134,9 @@ fn bend(medians: &[(u32, f64)]) -> (u32, u32) {
     (first.map_or(1, |(concurrency, _)| *concurrency), top)
 }
 
-/// The knee as one transfer and one throughput predict it: as many as fill the throughput to the same share, each as fast as that
-/// one was alone. `cpu_ns` is what the busier of the two sides computes for it: no number of transfers gets past that.
+/// The knee as one transfer and one throughput predict it: as many as fill the throughput to the same share,
+/// each as fast as that one was alone. `cpu_ns` is what the busier of the two sides computes for it: no
+/// number of transfers gets past that.
 pub(super) fn predicted(file_bytes: f64, one_ns: f64, cpu_ns: f64, throughput: f64) -> f64 {
     let by_cpu = if cpu_ns > 0.0 { file_bytes * 1e9 / cpu_ns } else { f64::INFINITY };
     let alone = file_bytes * 1e9 / one_ns;
@@ -141,7 +147,8 @@ pub(super) fn predicted(file_bytes: f64, one_ns: f64, cpu_ns: f64, throughput: f
 mod tests {
     use super::*;
 
-    /// A closed system of one queue: each transfer alone 10 MB/s, together at most 65 MB/s; each known to this share.
+    /// A closed system of one queue: each transfer alone 10 MB/s, together at most 65 MB/s; each known to
+    /// this share.
     fn steps(noise: f64) -> Vec<Step> {
         [1, 2, 4, 6, 8, 16, 32]
             .into_iter()

@@ -39,10 +39,12 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Fetch]) -> Result<Session<'en
 
 /// What a run takes beside the blocks of its points: beginning and ending, s.
 const AROUND_S: f64 = 5.0;
-/// How much longer than planned it may take until a library had its turn: looking for the knee adds points, and on a busy machine all take longer.
+/// How much longer than planned it may take until a library had its turn: looking for the knee adds points,
+/// and on a busy machine all take longer.
 const LONGER: f64 = 1.5;
 
-/// Python's libraries: why one is not measured here, and the budget that reaches each of its points over the path.
+/// Python's libraries: why one is not measured here, and the budget that reaches each of its points over the
+/// path.
 pub(super) fn libraries(env: &Env) -> Vec<Library> {
     let points = Transfer.plan(env).points;
     let budget_s = |last: u8| {
@@ -131,7 +133,8 @@ fn prepare(pair: &mut Pair, work: &Work) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// What went on while all workers had work: bytes a second; and under way on average, transfers a second, mean time.
+/// What went on while all workers had work: bytes a second; and under way on average, transfers a second,
+/// mean time.
 pub(super) fn steady(stamped: &[Stamped], workers: u32) -> Option<(f64, [f64; 3])> {
     let mut ends: Vec<u64> = stamped.iter().map(|own| own.last_byte).collect();
     ends.sort_unstable();
@@ -171,7 +174,8 @@ fn without_pauses(stamped: &[Stamped]) -> Option<f64> {
     (ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
 }
 
-/// The median with its 95 % interval, which fewer than six do not have. It stays where the run has no other round of the point.
+/// The median with its 95 % interval, which fewer than six do not have. It stays where the run has no other
+/// round of the point.
 fn estimate(mut values: Vec<f64>) -> Option<Estimate> {
     values.sort_by(f64::total_cmp);
     let ends = order_statistic_interval(&values, 0.5, 0.95).ok();
@@ -405,7 +409,8 @@ impl Evidence {
             ("every answer ended", detail)
         } else {
             let detail = format!(
-                "{transfers} files of {} bytes, each as long as asked for and every byte as it must be; {missing} without a response",
+                "{transfers} files of {} bytes, each as long as asked for and every byte as it must be; \
+                    {missing} without a response",
                 point.bytes()
             );
             ("every body compared", detail)

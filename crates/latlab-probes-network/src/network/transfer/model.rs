@@ -11,8 +11,8 @@ const SEGMENT_BYTES: f64 = 1448.0;
 const FIRST_WINDOW: f64 = 10.0;
 /// An answer's head, about.
 const HEAD_BYTES: f64 = 130.0;
-/// How much faster than it has seen bytes arrive BBR sends while it looks for the rate: 2 / ln 2, less the margin of one in a hundred
-/// (Linux, `bbr_high_gain` and `bbr_pacing_margin_percent`).
+/// How much faster than it has seen bytes arrive BBR sends while it looks for the rate: 2 / ln 2, less the
+/// margin of one in a hundred (Linux, `bbr_high_gain` and `bbr_pacing_margin_percent`).
 const STARTUP_GAIN: f64 = 2.885 * 0.99;
 
 /// How TCP lets a new connection get faster.
@@ -35,16 +35,19 @@ impl Growth {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Way {
     pub(super) rtt_ns: f64,
-    /// Bytes of files that one connection gets through in a second when it has been going on; none where nobody knows.
+    /// Bytes of files that one connection gets through in a second when it has been going on; none where
+    /// nobody knows.
     pub(super) bytes_per_s: Option<f64>,
 }
 
 /// What a model says of one transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Predicted {
-    /// Round trips that nothing hides: of the handshakes, of the request, and of a window that is too small or that leaves at a pace.
+    /// Round trips that nothing hides: of the handshakes, of the request, and of a window that is too small
+    /// or that leaves at a pace.
     pub(super) round_trips: f64,
-    /// Of these, those that a connection spends on starting slowly, or on its pace; no whole number where windows leave at a pace.
+    /// Of these, those that a connection spends on starting slowly, or on its pace; no whole number where
+    /// windows leave at a pace.
     pub(super) slow_start: f64,
     /// Time beside the round trips in which the rate is what limits, ns.
     pub(super) link_ns: f64,
@@ -56,8 +59,9 @@ impl Predicted {
     }
 }
 
-/// A transfer on a connection: `handshakes` are round trips before its request (1 for TCP, 1 more for TLS 1.3); 0 on one that is kept,
-/// whose window is taken to be as wide as it needs, and whose pace, where it has one, to be that of files like this one.
+/// A transfer on a connection: `handshakes` are round trips before its request (1 for TCP, 1 more for TLS
+/// 1.3); 0 on one that is kept, whose window is taken to be as wide as it needs, and whose pace, where it has
+/// one, to be that of files like this one.
 pub(super) fn predict(way: Way, file_bytes: f64, handshakes: f64, growth: Growth) -> Predicted {
     let byte_ns = way.bytes_per_s.map_or(0.0, |rate| 1e9 / rate);
     let mut left = file_bytes + HEAD_BYTES;
@@ -89,9 +93,9 @@ pub(super) fn predict(way: Way, file_bytes: f64, handshakes: f64, growth: Growth
     predicted
 }
 
-/// Round trips from the first segment's sending to the last one's on a kept connection that BBR paces and that carries one such file after the other:
-/// what it sent in `x` round trips is acknowledged after `1 + x`, which is the best rate that it sees, and the next leaves at the gain times that:
-/// `x = (1 + x) / gain`.
+/// Round trips from the first segment's sending to the last one's on a kept connection that BBR paces and
+/// that carries one such file after the other: what it sent in `x` round trips is acknowledged after `1 +
+/// x`, which is the best rate that it sees, and the next leaves at the gain times that: `x = (1 + x) / gain`.
 fn kept_pace(bytes: f64) -> f64 {
     let segments = (bytes / SEGMENT_BYTES).ceil();
     // The first one waits for nothing.
@@ -109,10 +113,11 @@ struct Sent {
     earlier_ns: f64,
 }
 
-/// From the first segment's sending to the last one's leaving the link, ns, on a connection that starts as BBR does; `gap_ns` is what the link
-/// takes for a segment. Segment by segment, because the pace follows from how fast the last ones arrived, which follows from the pace. As Linux
-/// does it (`tcp_rate.c`, `tcp_bbr.c`, `tcp_output.c`): the first ten leave at once; each arrival lets two more go, no sooner than the pace allows;
-/// the pace is the best rate of delivery seen over a round trip, times `gain`.
+/// From the first segment's sending to the last one's leaving the link, ns, on a connection that starts as
+/// BBR does; `gap_ns` is what the link takes for a segment. Segment by segment, because the pace follows from
+/// how fast the last ones arrived, which follows from the pace. As Linux does it (`tcp_rate.c`, `tcp_bbr.c`,
+/// `tcp_output.c`): the first ten leave at once; each arrival lets two more go, no sooner than the pace
+/// allows; the pace is the best rate of delivery seen over a round trip, times `gain`.
 fn paced(rtt_ns: f64, gap_ns: f64, bytes: f64, gain: f64) -> f64 {
     let segments = (bytes / SEGMENT_BYTES).ceil();
     let (mut window, mut sent, mut delivered) = (FIRST_WINDOW, 0.0, 0.0);
@@ -159,14 +164,16 @@ fn paced(rtt_ns: f64, gap_ns: f64, bytes: f64, gain: f64) -> f64 {
     left_ns
 }
 
-/// The same law with the round trip and what is paid once fitted to measured transfers: `time = floor + round_trips * rtt + link`.
+/// The same law with the round trip and what is paid once fitted to measured transfers:
+/// `time = floor + round_trips * rtt + link`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fit {
     pub(super) floor_ns: f64,
     pub(super) rtt_ns: f64,
 }
 
-/// Least relative squares over (prediction, measured ns); none with fewer than three transfers or all of as many round trips.
+/// Least relative squares over (prediction, measured ns); none with fewer than three transfers or all of as
+/// many round trips.
 pub(super) fn fit(measured: &[(Predicted, f64)]) -> Option<Fit> {
     if measured.len() < 3 {
         return None;
@@ -283,7 +290,8 @@ mod tests {
         let of = |bytes: f64| predict(FAR, bytes, 1.0, Growth::Paced);
         // The first window leaves at once.
         assert!((of(14_000.0).round_trips - 2.0).abs() < 1e-9);
-        // The second: twenty at 2.856 times the first ten a round trip, so that its last one leaves (after nineteen gaps) 0.66 of one later.
+        // The second: twenty at 2.856 times the first ten a round trip, so that its last one leaves (after
+        // nineteen gaps) 0.66 of one later.
         let second = of(30.0 * SEGMENT_BYTES - HEAD_BYTES).slow_start;
         assert!((second - 1.0 - 19.0 / (10.0 * STARTUP_GAIN)).abs() < 0.04, "{second}");
         let (small, large) = (of(102_400.0).round_trips, of(1_048_576.0).round_trips);
@@ -291,7 +299,8 @@ mod tests {
         // A link that carries a window in a round trip's half adds to it, and one that is full decides alone.
         let full = predict(Way { rtt_ns: 20e6, bytes_per_s: Some(1e6) }, 10e6, 1.0, Growth::Paced);
         assert!((full.ns(20e6, 0.0) / 10.05e9 - 1.0).abs() < 0.01, "{full:?}");
-        // On a kept connection the best rate ever seen is that of a file that came in a round trip and its own sending.
+        // On a kept connection the best rate ever seen is that of a file that came in a round trip and its
+        // own sending.
         let kept = |rate: Option<f64>, bytes: f64| {
             let way = Way { bytes_per_s: rate, ..FAR };
             predict(way, bytes, 0.0, Growth::Paced).ns(20e6, 0.0) / 20e6
@@ -307,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_link_that_is_full_ends_the_slow_start() {
-        // 200 Mbit/s and 20 ms hold 500 kB: windows of 14, 29, 58, 116, 232 and 463 kB wait for their answers, the next does not.
+        // 200 Mbit/s and 20 ms hold 500 kB: windows of 14, 29, 58, 116, 232 and 463 kB wait for their
+        // answers, the next does not.
         let way = Way { rtt_ns: 20e6, bytes_per_s: Some(25e6) };
         let large = predict(way, 10e6, 1.0, Growth::Doubling);
         assert_eq!(large.slow_start.to_string(), "6");

@@ -263,7 +263,8 @@ fn ten_files_on_kept_connections_cost_what_opening_them_costs_too() {
     let all_s = |connections, workers| {
         Fetch::ten(PathKind::Emulated, USUAL, connections, OWN).many_s(&env, FILES, workers)
     };
-    // A connection's first file starts slowly, on a round trip of 20 ms 100 ms in all; each of the nine others takes one.
+    // A connection's first file starts slowly, on a round trip of 20 ms 100 ms in all; each of the nine
+    // others takes one.
     assert!((0.25..0.35).contains(&all_s(Kept, 1)), "{}", all_s(Kept, 1));
     assert!((0.1..0.15).contains(&all_s(Kept, POOL)), "{}", all_s(Kept, POOL));
     assert!((1.0..1.1).contains(&all_s(New, 1)), "{}", all_s(New, 1));

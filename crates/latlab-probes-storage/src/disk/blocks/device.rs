@@ -9,8 +9,8 @@ use latlab_storage::{DeviceCounters, DeviceSource, Direction, TIME_STEP_NS};
 
 use crate::disk::words::{DevicePart, check};
 
-/// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were looked at; a device whose count comes
-/// later is asked again so often, with a pause each time.
+/// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were
+/// looked at; a device whose count comes later is asked again so often, with a pause each time.
 const ASKED_AGAIN: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -49,7 +49,8 @@ pub(crate) struct DeviceCount {
     before: Option<DeviceCounters>,
     asked: u64,
     counted: u64,
-    /// The first block of samples for which it counted too little: what others moved in one must not make up for what is missing in another.
+    /// The first block of samples for which it counted too little: what others moved in one must not make up
+    /// for what is missing in another.
     short: Option<String>,
     time: DeviceTime,
 }
@@ -85,8 +86,8 @@ impl DeviceTime {
         self.blocks += 1;
     }
 
-    /// How much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device and its
-    /// queue; or why the system does not say.
+    /// How much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a
+    /// request of theirs was with the device and its queue; or why the system does not say.
     pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> DevicePart {
         self.reported(asked, operations, ns, bytes)
             .unwrap_or_else(|not_reported| DevicePart::NotReported { not_reported })
@@ -100,7 +101,8 @@ impl DeviceTime {
         let writes = [sum.writes, sum.write_ns, sum.write_bytes];
         let kinds = match asked {
             Asked::One(Direction::Read) => vec![reads],
-            // A flush is counted as a write of no bytes; that the kernel counts it among the flushes too adds nothing.
+            // A flush is counted as a write of no bytes; that the kernel counts it among the flushes too adds
+            // nothing.
             Asked::One(Direction::Write) | Asked::Durable => vec![writes],
             Asked::ReadThenWrite => vec![reads, writes],
         };
@@ -121,7 +123,8 @@ impl DeviceTime {
             let why = "its requests took longer than the operations: their times overlap, or are others' too";
             return Err(why.to_owned());
         }
-        // A counter in whole steps is up to one behind at either end of a block: the difference has a variance of a sixth.
+        // A counter in whole steps is up to one behind at either end of a block: the difference has a
+        // variance of a sixth.
         let steps = (self.blocks as f64 * kinds.len() as f64 / 6.0).sqrt();
         let error_ns = 2.0 * steps * TIME_STEP_NS as f64;
         if error_ns > COARSE * with_device_ns {
@@ -173,8 +176,8 @@ impl DeviceCount {
         }
     }
 
-    /// Whether the device counted at least what was asked for, in each block of samples. Others may add to it. Holds, and says why, where there
-    /// is no device to ask.
+    /// Whether the device counted at least what was asked for, in each block of samples. Others may add to
+    /// it. Holds, and says why, where there is no device to ask.
     pub(crate) fn check(&self, device: &Device) -> Check {
         let Self { asked, counted, short, time: DeviceTime { blocks, .. }, .. } = self;
         let name = device.name().unwrap_or_default();

@@ -29,8 +29,8 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Verifies the first and the last header of a block that was read; blocks below 4 KiB, of which most hold none, are compared whole. Cheap
-    /// (two lines of the cache), and no part of what is timed.
+    /// Verifies the first and the last header of a block that was read; blocks below 4 KiB, of which most
+    /// hold none, are compared whole. Cheap (two lines of the cache), and no part of what is timed.
     pub(crate) fn verify(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
         let Some(contents) = contents else { return };
         let found = if bytes.len() < BLOCK_BYTES {
@@ -110,10 +110,12 @@ impl Evidence {
         self.verified.join(other.verified);
     }
 
-    /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
+    /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one
+    /// the kernel's count.
     pub(crate) fn checks(&self, target: &Target, path: Access, direction: Direction) -> Vec<Check> {
         let mut checks = vec![written_extents(&target.test.extents)];
-        // What was written is verified where it was read back; and of a file of the user's nobody knows what is in it.
+        // What was written is verified where it was read back; and of a file of the user's nobody knows what
+        // is in it.
         if target.test.contents.is_some() && (direction == Direction::Read || self.verified.all > 0) {
             let held = format!("{} blocks read held what was written there", self.verified.all);
             checks.push(self.verified.check("contents verified", held));

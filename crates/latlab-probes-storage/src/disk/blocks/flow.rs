@@ -14,8 +14,8 @@ use crate::disk::words::Access;
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);
 
-/// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
-/// buffers, at least the depth.
+/// Opens the engine for a depth: one system call after the other at depth 1, else
+/// `io_uring`, else threads, with a flag that says so. `slots` buffers, at least the depth.
 fn choose_engine(
     target: &Target,
     path: Access,
@@ -50,7 +50,8 @@ fn choose_engine(
 
 /// Blocks of the target, in some order, as work for [`latlab_harness::Block::in_flight`].
 ///
-/// Reads are looked at when they have ended. What is written is made ready before: [`Self::prepare`], then as many operations as it says.
+/// Reads are looked at when they have ended. What is written is made ready before: [`Self::prepare`], then as
+/// many operations as it says.
 pub(crate) struct Flow {
     engine: Engine,
     places: Places,
@@ -73,7 +74,8 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Reads, or writes the file's own contents, in the order of `places`. `slots`: blocks between two calls of [`Self::prepare`], at least the depth.
+    /// Reads, or writes the file's own contents, in the order of `places`. `slots`: blocks between two calls
+    /// of [`Self::prepare`], at least the depth.
     pub(crate) fn open(
         target: &Target,
         path: Access,
@@ -114,7 +116,8 @@ impl Flow {
         self.places
     }
 
-    /// Takes a block of samples, of which this evidence gets what is seen, with what was seen since the block before.
+    /// Takes a block of samples, of which this evidence gets what is seen, with what was seen since the block
+    /// before.
     pub(crate) fn seen_by<T>(&mut self, evidence: &mut Evidence, take: impl FnOnce(&mut Self) -> T) -> T {
         evidence.join(std::mem::take(&mut self.evidence));
         std::mem::swap(&mut self.evidence, evidence);
@@ -128,8 +131,8 @@ impl Flow {
         self.engine.name()
     }
 
-    /// Untimed, before a block of samples that writes: takes the bytes of up to `operations` from the budget, fills buffers for them, and says
-    /// for how many.
+    /// Untimed, before a block of samples that writes: takes the bytes of up to `operations` from the budget,
+    /// fills buffers for them, and says for how many.
     pub(crate) fn prepare(&mut self, budget: &Budget, operations: u64) -> Result<u64, ProbeError> {
         let Some(contents) = self.contents else {
             return Err(ProbeError::Other("a user's file is only read".to_owned()));

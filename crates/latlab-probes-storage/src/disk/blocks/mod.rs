@@ -1,4 +1,5 @@
-//! Linux: the file whose blocks are measured, the transfers of its blocks, and what shows that they were made.
+//! Linux: the file whose blocks are measured, the transfers of its blocks, and what shows that they were
+//! made.
 
 mod device;
 mod evidence;

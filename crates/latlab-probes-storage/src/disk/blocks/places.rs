@@ -7,8 +7,8 @@ use latlab_probes_shared::walk::Cycle;
 pub(crate) enum Places {
     /// One after the other, round and round.
     InOrder { block_bytes: u64, blocks: u64, next: u64 },
-    /// Each once in random order, then each once in another one: none comes twice in a row, and none from a cache that the last round filled
-    /// until all others came.
+    /// Each once in random order, then each once in another one: none comes twice in a row, and none from a
+    /// cache that the last round filled until all others came.
     Random { block_bytes: u64, cycle: Cycle, seed: u64, next: u64, last: u64 },
 }
 

@@ -87,8 +87,8 @@ impl Target {
         Ok(residency)
     }
 
-    /// Whether reads through the page cache are to bring along what lies behind them. The descriptor is shared by all probes: who reads through the
-    /// page cache says it before.
+    /// Whether reads through the page cache are to bring along what lies behind them. The descriptor is
+    /// shared by all probes: who reads through the page cache says it before.
     pub(crate) fn read_ahead(&self, wanted: bool) -> Result<()> {
         let advice = if wanted { Advice::Normal } else { Advice::Random };
         fadvise(&*self.test.file, 0, None, advice).map_err(system("advising how the file is read"))

@@ -76,7 +76,8 @@ impl Timed {
         Work { bytes: self.bytes, device_bytes: evidence.counted, ..Work::default() }
     }
 
-    /// What counts as slow for an operation of so many bytes, ns: about ten times what it needs, so that the tail is kept and the body is not.
+    /// What counts as slow for an operation of so many bytes, ns: about ten times what it needs, so that the
+    /// tail is kept and the body is not.
     pub(crate) fn tail_ns(memory: bool, bytes: u64) -> f64 {
         if memory { 20_000.0 + bytes as f64 } else { 1e6 + bytes as f64 * 10.0 }
     }

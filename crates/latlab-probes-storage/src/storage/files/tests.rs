@@ -47,7 +47,8 @@ enum Fault {
     TakenBack(u32),
 }
 
-/// Does what the programs do, by their text; the real interpreter runs them in the tests of the installed command.
+/// Does what the programs do, by their text; the real interpreter runs them in the tests of the installed
+/// command.
 struct StandIn(Fault);
 
 struct Program {

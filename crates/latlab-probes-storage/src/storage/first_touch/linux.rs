@@ -339,7 +339,8 @@ impl harness::Session<FirstTouch> for Session<'_> {
         block.set_waits();
         let (nth, block_bytes) = (point.operation as usize, point.block_bytes);
         block.set_tail_threshold_ns(Timed::tail_ns(false, block_bytes));
-        // Both readings of a region are taken together, whichever is asked for first; the other one waits for its turn.
+        // Both readings of a region are taken together, whichever is asked for first; the other one waits for
+        // its turn.
         if self.states.entry(block_bytes).or_default().waiting[nth].is_empty() {
             self.touch(block, block_bytes)?;
         }

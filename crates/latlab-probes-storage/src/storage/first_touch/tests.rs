@@ -28,7 +28,8 @@ fn a_ratio_is_called_what_its_interval_allows() {
     assert_eq!(verdict, Verdict::CostsMore);
     assert_eq!(
         detail,
-        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: the storage below fetches them on first access, or caches what was read"
+        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: the storage below fetches \
+            them on first access, or caches what was read"
     );
     let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
     assert_eq!(verdict, Verdict::Alike);
@@ -65,7 +66,8 @@ mod on_a_disk {
     use crate::planted::{Mapped, Own};
     use crate::storage::proved_once;
 
-    /// A directory of files, put out of the page cache; `None` where the build folder is in memory: no file there is out of it.
+    /// A directory of files, put out of the page cache; `None` where the build folder is in memory: no file
+    /// there is out of it.
     fn directory(name: &str, files: u64) -> Option<(Own, Env)> {
         let own = Own::new(&format!("first-touch-{name}"));
         std::fs::create_dir(own.0.join("below")).expect("the build folder can be written");

@@ -29,20 +29,23 @@ pub(super) fn refused<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> 
     }
 }
 
-/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
+/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of
+/// a program.
 pub(super) const STRAY_BYTES: u64 = 64 << 10;
 /// Flag of a record where the kernel does not say.
 pub(super) const UNWATCHED: &str =
     "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read";
 
-/// `FS_TOPDIR_FL` of `linux/fs.h`, which `chattr +T` sets: ext4 puts each directory in this one into a group of blocks of its own, by its name.
+/// `FS_TOPDIR_FL` of `linux/fs.h`, which `chattr +T` sets: ext4 puts each directory in this one into a group
+/// of blocks of its own, by its name.
 const TOP_DIRECTORY: IFlags = IFlags::from_bits_retain(0x0002_0000);
 
 /// The folder. What dead processes left beside it is removed first.
 ///
-/// No directory in it lies where files were removed a moment ago, on file systems that can be asked for that. Without a journal, ext4 gives out no
-/// inode that was freed within five minutes, and looks at each of them again for every new file of the group: after 7,000 removals
-/// a file of 10 kB took 770 us to make here, and 27 in a group of its own.
+/// No directory in it lies where files were removed a moment ago, on file systems that can be asked for that.
+/// Without a journal, ext4 gives out no inode that was freed within five minutes, and looks at each of them
+/// again for every new file of the group: after 7,000 removals a file of 10 kB took 770 us to make here, and
+/// 27 in a group of its own.
 pub(super) struct Scratch {
     pub(super) place: Arc<Place>,
     pub(super) path: PathBuf,

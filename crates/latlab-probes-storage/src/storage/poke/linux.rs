@@ -65,7 +65,8 @@ impl Spot {
         if self.warm_bytes >= bytes && self.bring_back(bytes)? < bytes / 2 {
             return Ok(());
         }
-        // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm too.
+        // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm
+        // too.
         self.target.test.evict()?;
         let part = bytes.div_ceil(helpers.len() as u64 + 1).next_multiple_of(PAGE_BYTES);
         let read = |nth: u64| read_pages(&self.file, (nth * part).min(bytes)..((nth + 1) * part).min(bytes));
@@ -85,8 +86,8 @@ impl Spot {
         Ok(())
     }
 
-    /// Pages that the kernel took back since they were warmed (it does that by itself where memory is watched, DAMON) are read again, when they are
-    /// fewer than half; how many bytes were missing.
+    /// Pages that the kernel took back since they were warmed (it does that by itself where memory is
+    /// watched, DAMON) are read again, when they are fewer than half; how many bytes were missing.
     fn bring_back(&self, bytes: u64) -> Result<u64> {
         let gone = missing(&self.file, bytes)?;
         let lost = length_of(&gone);
@@ -104,7 +105,8 @@ fn length_of(ranges: &[std::ops::Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
-/// Through a descriptor without read-ahead, which brings single pages: to write one byte of a piece of 2 MiB, ext4 looks at all of its blocks.
+/// Through a descriptor without read-ahead, which brings single pages: to write one byte of a piece of 2 MiB,
+/// ext4 looks at all of its blocks.
 fn read_pages(file: &OwnedFd, range: std::ops::Range<u64>) -> Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut at = range.start;
@@ -124,7 +126,8 @@ fn read_pages(file: &OwnedFd, range: std::ops::Range<u64>) -> Result<()> {
 #[derive(Default)]
 pub struct Evidence {
     disk: disk::Evidence,
-    /// The order of the pages, and how many of its places were given. Warm pokes have none: any byte of the file is as good.
+    /// The order of the pages, and how many of its places were given. Warm pokes have none: any byte of the
+    /// file is as good.
     places: Option<(Places, u64)>,
     pokes: u64,
     written: u64,
@@ -135,7 +138,8 @@ pub struct Evidence {
     fetched: Option<u64>,
     /// Warm pokes that do not count.
     thrown: u64,
-    /// Bytes that were fetched during these, and those that were missing right after a portion of them, at most.
+    /// Bytes that were fetched during these, and those that were missing right after a portion of them, at
+    /// most.
     lost: u64,
     missing: u64,
     /// Blocks compared whole.
@@ -285,7 +289,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Keeps the warm pokes that are held, unless more of them than may be were answered by storage: then brings back what the kernel took.
+    /// Keeps the warm pokes that are held, unless more of them than may be were answered by storage: then
+    /// brings back what the kernel took.
     fn settle(
         &mut self,
         size: u64,
@@ -507,12 +512,15 @@ impl Evidence {
         let Self { thrown, pokes, lost, missing, .. } = self;
         let all = thrown + pokes;
         format!(
-            "{thrown} of {all} warm pokes do not count: the kernel had reclaimed pages of the file, {lost} bytes were fetched during them (/proc/thread-self/io), and of {file_bytes} \
-             bytes up to {missing} were missing right after (mincore); they were brought back before the next pokes"
+            "{thrown} of {all} warm pokes do not count: the kernel had reclaimed pages of the file, {lost} \
+                bytes were fetched during them (/proc/thread-self/io), and of {file_bytes} \
+             bytes up to {missing} were missing right after (mincore); they were brought back before the \
+                next pokes"
         )
     }
 
-    /// Before a round of so many pokes: no page twice in it, and the rest of one order and the begin of the next would share some.
+    /// Before a round of so many pokes: no page twice in it, and the rest of one order and the begin of the
+    /// next would share some.
     pub(super) fn order(&mut self, file_bytes: u64, count: u64, rng: &mut Rng) {
         let pages = pages(file_bytes);
         match &mut self.places {

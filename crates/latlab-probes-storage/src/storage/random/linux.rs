@@ -189,7 +189,8 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
         let Some((own, mut flow)) = self.flow.take() else {
             return Err(ProbeError::Other("no point was selected".to_owned()));
         };
-        // Four times what a disk of 1 GB/s needs for all that is under way, and never what every second read takes.
+        // Four times what a disk of 1 GB/s needs for all that is under way, and never what every second read
+        // takes.
         let under_way = (point.block_bytes * u64::from(point.queue_depth)) as f64;
         block.set_tail_threshold_ns(1e6 + 4.0 * under_way);
         seen.engine = flow.engine();

@@ -1,4 +1,5 @@
-//! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
+//! What random reads and random writes share: block sizes and depths, how much of each, and what follows from
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -143,8 +144,9 @@ impl<M: Marker> Probe for Random<M> {
     }
 }
 
-/// Block size, depth, priority, and writes of a block of samples in the quick profile (about fifteen times the depth, as much as ten
-/// milliseconds take on a disk behind a fast bus); in the order in which they are given up last.
+/// Block size, depth, priority, and writes of a block of samples in the quick profile (about fifteen times
+/// the depth, as much as ten milliseconds take on a disk behind a fast bus); in the order in which they are
+/// given up last.
 const GRID: [(u64, u32, u8, u64); 21] = [
     (KIB_4, 1, 0, 150),
     (KIB_4, 32, 0, 560),
@@ -178,15 +180,17 @@ fn deepest_priority(profile: Profile, way: Way) -> u8 {
     }
 }
 
-/// Seconds in which the reads of a block are begun. With less than eight rounds of the queue there is little to be said of it.
+/// Seconds in which the reads of a block are begun. With less than eight rounds of the queue there is little
+/// to be said of it.
 fn read_s(profile: Profile, block_bytes: u64, depth: u32) -> f64 {
     let least = profile.of([0.012, 0.02, 0.06]);
     // ns at 1 GB/s.
     f64::max(least, 8.0 * (block_bytes * u64::from(depth)) as f64 / 1e9)
 }
 
-/// Seconds of reads before those that count, where one at a time is under way: a CPU that mostly sleeps, and a disk that rests, answer
-/// otherwise for the first tens of milliseconds. Writes are not warmed up: they wear the disk.
+/// Seconds of reads before those that count, where one at a time is under way: a CPU that mostly sleeps, and
+/// a disk that rests, answer otherwise for the first tens of milliseconds. Writes are not warmed up: they
+/// wear the disk.
 const WARM_UP_S: f64 = 0.1;
 
 /// Whether each visit of this point begins with such reads.
@@ -194,7 +198,8 @@ fn is_warmed(way: Way, point: &Blocks) -> bool {
     way == Way::Read && point.queue_depth == 1
 }
 
-/// A read so far behind the last one is near: farther than the platter turns while a program asks again, and on the same track.
+/// A read so far behind the last one is near: farther than the platter turns while a program asks again, and
+/// on the same track.
 const NEAR_BYTES: u64 = 128 << 10;
 /// On another track.
 const MIDDLE_BYTES: u64 = 4 << 20;
@@ -218,7 +223,8 @@ fn writes(profile: Profile, block_bytes: u64, depth: u32) -> u64 {
     own.map_or(0, |(.., quick)| profile.of(times) * quick)
 }
 
-/// Blocks of samples in a round at most, where each wears the disk: none is taken again because it was disturbed.
+/// Blocks of samples in a round at most, where each wears the disk: none is taken again because it was
+/// disturbed.
 const WRITE_BLOCKS: [usize; 3] = [3, 3, 2];
 
 /// Buffers of one point at most: half of the memory.
@@ -226,8 +232,9 @@ fn buffers(env: &Env, block_bytes: u64, wanted: u64) -> u64 {
     wanted.min(env.memory_bytes / 2 / block_bytes)
 }
 
-/// The points; `deep` is the engine of all depths but 1. Blocks that are alone under way come first, apart from the others: between deep
-/// queues they took 56 us on a disk that needs 64 for them otherwise, as if something below were still awake.
+/// The points; `deep` is the engine of all depths but 1. Blocks that are alone under way come first, apart
+/// from the others: between deep queues they took 56 us on a disk that needs 64 for them otherwise, as if
+/// something below were still awake.
 fn plan(env: &Env, way: Way, deep: Engine) -> Vec<Planned<Blocks>> {
     let profile = env.settings.profile;
     let mut planned: Vec<Planned<Blocks>> = GRID
@@ -286,7 +293,8 @@ fn memory_bytes(env: &Env, way: Way, points: &[Planned<Blocks>]) -> u64 {
     points.iter().map(of_point).max().unwrap_or(0)
 }
 
-/// The first and the second half of a point's blocks may differ so much; repeats on a shared machine spread by up to 80 % of the least.
+/// The first and the second half of a point's blocks may differ so much; repeats on a shared machine spread
+/// by up to 80 % of the least.
 const HALVES: f64 = 2.0;
 /// Rates that agree so well are one rate.
 const SAME: f64 = 1e-3;
@@ -330,8 +338,8 @@ fn saturation(rates: &[(Blocks, f64)], block_bytes: u64, best: f64) -> Option<Sa
     (rates.len() > 1).then_some(Saturation { block_bytes, depth, rate_per_s, reached: depth < deepest })
 }
 
-/// Rates that are the same for all block sizes, that is bandwidth over rate equal to the block size everywhere, are a limiter's, or one figure
-/// under two names.
+/// Rates that are the same for all block sizes, that is bandwidth over rate equal to the block size
+/// everywhere, are a limiter's, or one figure under two names.
 fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
     let (first, others) = best.split_first()?;
     if others.is_empty() {
@@ -344,13 +352,15 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
     Some(Sanity { rule: "each block size has its own rate".into(), holds: !same, detail })
 }
 
-/// How many times the rate of the first half of its blocks the second half had, where that is beyond what a busy machine does.
+/// How many times the rate of the first half of its blocks the second half had, where that is beyond what a
+/// busy machine does.
 fn unlike<M: Marker>(figure: &Figure<Random<M>>) -> Option<f64> {
     let times = figure.details.as_ref()?.second_half_to_first?;
     (!(HALVES.recip()..=HALVES).contains(&times)).then_some(times)
 }
 
-/// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at one depth is none of the others'.
+/// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at
+/// one depth is none of the others'.
 fn halves<M: Marker>(figures: &[Figure<Random<M>>]) -> Vec<OfPoint> {
     let rule = |holds, detail| Sanity { rule: "the first run is like the second".into(), holds, detail };
     let broken = |figure: &Figure<Random<M>>| {
@@ -367,12 +377,13 @@ fn halves<M: Marker>(figures: &[Figure<Random<M>>]) -> Vec<OfPoint> {
     broken
 }
 
-/// What random reads of 4 KiB, one at a time, take on either kind, ms: flash on its bus 0.01 to 0.2; a platter half a rotation (4.2 at 7,200 a
-/// minute) and more, to 14.6 with an arm's average way at 5,400.
+/// What random reads of 4 KiB, one at a time, take on either kind, ms: flash on its bus 0.01 to 0.2; a
+/// platter half a rotation (4.2 at 7,200 a minute) and more, to 14.6 with an arm's average way at 5,400.
 const SOLID_MS: [f64; 2] = [0.01, 0.2];
 const SPINNING_MS: [f64; 2] = [4.0, 15.0];
 
-/// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the other take elsewhere, is reported.
+/// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the
+/// other take elsewhere, is reported.
 fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Option<Claim> {
     let alone = figures.iter().find(|own| (own.point.block_bytes, own.point.queue_depth) == (KIB_4, 1))?;
     let seek = alone.details.as_ref()?.seek.as_ref()?;
@@ -385,7 +396,8 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
     let [low, high] = seek.interval_ns.map(us);
     let [near, far, more] = [seek.near_ns, seek.far_ns, seek.difference_ns].map(us);
     let reported = format!(
-        ": a read {} behind the last one takes {near}, one far away {far} ({more} more, 95 % interval {low} to {high}); {}",
+        ": a read {} behind the last one takes {near}, one far away {far} ({more} more, 95 % interval {low} \
+            to {high}); {}",
         binary_size(NEAR_BYTES),
         seek.reason,
     );
@@ -394,8 +406,10 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
     });
     let ([solid, solid_most], [spinning, spinning_most]) = (SOLID_MS, SPINNING_MS);
     let detail = format!(
-        "undecided here, where there is one disk. By its seeks it is {kind}{reported}. A random 4 KiB block takes {:.2} ms here, \
-{solid} to {solid_most} ms from solid state elsewhere and {spinning} to {spinning_most} ms from spinning disks{flag}",
+        "undecided here, where there is one disk. By its seeks it is {kind}{reported}. A random 4 KiB block \
+            takes {:.2} ms here, \
+{solid} to {solid_most} ms from solid state elsewhere and {spinning} to {spinning_most} ms from spinning \
+disks{flag}",
         alone.result.p50 / 1e6,
     );
     Some(Claim { rule: "solid state beats spinning", verdict: Holds::Undecided, detail })

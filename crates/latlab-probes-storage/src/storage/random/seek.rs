@@ -115,15 +115,16 @@ impl Seeks {
     }
 }
 
-/// The verdict as a word. Blocks that were never read since the machine began may be fetched from elsewhere, which takes as long as an arm: only
-/// for our own file is that known.
+/// The verdict as a word. Blocks that were never read since the machine began may be fetched from elsewhere,
+/// which takes as long as an arm: only for our own file is that known.
 pub(super) fn judged(found: &Seeking, ours: bool) -> (&'static str, &'static str) {
     match found.medium {
         Medium::SolidState => ("solid state", found.reason),
         Medium::Spinning if ours => ("spinning", found.reason),
         Medium::Spinning => (
             "undecided",
-            "the distance adds milliseconds, but blocks of a user's file may be fetched from elsewhere at their first touch",
+            "the distance adds milliseconds, but blocks of a user's file may be fetched from elsewhere at \
+                their first touch",
         ),
         Medium::Undecided => ("undecided", found.reason),
     }

@@ -18,7 +18,8 @@ const TRIAL: u64 = 0x7472_6961;
 const DUE: u64 = 0x6475_6500;
 /// The trial: so many reads one at a time, or so long.
 const TRIAL_READS: usize = 64;
-/// Of fewer there is no fastest quarter: a single read of 50 ms on a busy machine made a disk of 15,000 a second one of 20.
+/// Of fewer there is no fastest quarter: a single read of 50 ms on a busy machine made a disk of 15,000 a
+/// second one of 20.
 const FEWEST_TRIAL_READS: usize = 12;
 const TRIAL_TIME: Duration = Duration::from_millis(20);
 /// More late reads than this share are named.
@@ -64,7 +65,8 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'en
     Ok(Session { env, target, flow, one_at_a_time_per_s, blocks: 0 })
 }
 
-/// Reads a second when one waits for the other, by the seconds of each while there is time: from the fastest quarter, because a disturbance only slows.
+/// Reads a second when one waits for the other, by the seconds of each while there is time: from the fastest
+/// quarter, because a disturbance only slows.
 fn trial(mut read: impl FnMut() -> Result<f64>, has_time: impl Fn() -> bool) -> Result<f64> {
     let mut seconds = Vec::with_capacity(TRIAL_READS);
     while seconds.len() < FEWEST_TRIAL_READS || (seconds.len() < TRIAL_READS && has_time()) {
@@ -111,7 +113,8 @@ impl harness::Session<Rate> for Session<'_> {
         flags.extend(self.flow.flag.clone());
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
-                "{} of {} reads were handed over more than 50 µs late by this thread, not by the disk, and are left out",
+                "{} of {} reads were handed over more than 50 µs late by this thread, not by the disk, and \
+                    are left out",
                 flight.late, flight.operations
             ));
         }

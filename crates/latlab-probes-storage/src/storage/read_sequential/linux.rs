@@ -11,11 +11,13 @@ use latlab_storage::{Buffer, Direction, ProcessCounters, missing};
 use super::{Bandwidth, Blocks, COLD, DIRECT, ReadSequential, WARM, stretch, warm_bytes};
 use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, check, nth_stretch, stamps, whole};
 
-/// In what blocks what is to be warm is read: what one call asks for beyond what was read ahead comes as single pages, so not in large ones.
+/// In what blocks what is to be warm is read: what one call asks for beyond what was read ahead comes as
+/// single pages, so not in large ones.
 const WARMED_BY: usize = 1 << 16;
 /// How often what is to be warm is read before it is given up.
 const ROUNDS: u32 = 3;
-/// How often a warm stretch is read that the kernel takes pages of: of stretches of 128 MiB one in five was met by that on a machine whose memory is watched.
+/// How often a warm stretch is read that the kernel takes pages of: of stretches of 128 MiB one in five was
+/// met by that on a machine whose memory is watched.
 const TRIES: u32 = 8;
 
 /// What the blocks of a point have shown.
@@ -64,8 +66,9 @@ impl Session<'_> {
         (stretch(profile, all, point.path, point.block_bytes), within)
     }
 
-    /// Puts the first `bytes` into the page cache, as a reader from front to back leaves them there: read ahead, in large folios. (Brought in
-    /// as single pages they are three to four times slower to read: docs/method/disk.md.)
+    /// Puts the first `bytes` into the page cache, as a reader from front to back leaves them there: read
+    /// ahead, in large folios. (Brought in as single pages they are three to four times slower to read:
+    /// docs/method/disk.md.)
     fn warm_up(&mut self, bytes: u64) -> Result<()> {
         let file = Arc::clone(&self.target.test.file);
         let missing = || missing(&*file, bytes);
@@ -120,7 +123,8 @@ impl Session<'_> {
         Ok(stamps)
     }
 
-    /// A stretch that the page cache answered. The kernel may take pages back meanwhile: what met such pages does not count and is read again.
+    /// A stretch that the page cache answered. The kernel may take pages back meanwhile: what met such pages
+    /// does not count and is read again.
     fn warm_stretch(
         &mut self,
         point: &Blocks,
@@ -145,7 +149,8 @@ impl Session<'_> {
             self.warm_up(bytes)?;
         }
         Err(ProbeError::Proof(format!(
-            "the kernel reclaims pages: each of {TRIES} readings of the same stretch had to fetch some from storage (/proc/thread-self/io)"
+            "the kernel reclaims pages: each of {TRIES} readings of the same stretch had to fetch some from \
+                storage (/proc/thread-self/io)"
         )))
     }
 
@@ -220,7 +225,8 @@ impl harness::Session<ReadSequential> for Session<'_> {
         let mut checks = disk.checks(&self.target, point.path, Direction::Read);
         if point.path == WARM {
             let detail = format!(
-                "everything read was in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the \
+                "everything read was in the page cache in {resident} blocks (nothing fetched by \
+                    /proc/thread-self/io, or cachestat or mincore); {again} readings for which the \
                      kernel had reclaimed pages do not count"
             );
             checks.push(check("resident", *resident > 0, detail));

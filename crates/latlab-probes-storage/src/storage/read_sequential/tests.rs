@@ -109,7 +109,8 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
     assert!(error.contains("the kernel reclaims pages"), "{error}");
 }
 
-/// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only root may ask.
+/// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only
+/// root may ask.
 #[cfg(target_os = "linux")]
 fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize, usize)> {
     use std::os::unix::fs::FileExt;

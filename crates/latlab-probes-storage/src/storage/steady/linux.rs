@@ -17,8 +17,8 @@ use crate::disk::{self, DIRECT, Places, Target, Timed, answered_by_a_device, sta
 /// Buffers that are filled ahead: as many ms as another thread may need to get its CPU back.
 const AHEAD: usize = 8;
 
-/// Computes what is written next, on another CPU where there is one: between two writes it would leave the disk idle for a third of the time, and
-/// caches and credits recover in such pauses.
+/// Computes what is written next, on another CPU where there is one: between two writes it would leave the
+/// disk idle for a third of the time, and caches and credits recover in such pauses.
 pub(super) enum Filler {
     Here {
         contents: Contents,
@@ -119,7 +119,8 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Stream]) -> Result<Session<'e
     if blocks == 0 || !BLOCK.is_multiple_of(alignment) {
         return Err(ProbeError::Other("the file has no block of 1 MiB to transfer directly".to_owned()));
     }
-    // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
+    // What others left in the page cache has no part in direct transfers, but would have to be put out by the
+    // first of them.
     if target.test.contents.is_some() {
         target.test.evict()?;
     }

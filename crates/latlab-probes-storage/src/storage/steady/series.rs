@@ -1,6 +1,7 @@
 //! Transfers, each with its time, become a bandwidth in each slice of time.
 
-/// A quarter of a second: a slow disk moves a few blocks in it, and a second has enough of them for a level of its own.
+/// A quarter of a second: a slow disk moves a few blocks in it, and a second has enough of them for a level
+/// of its own.
 pub(super) const SLICE_S: f64 = 0.25;
 const SLICE_NS: f64 = SLICE_S * 1e9;
 /// Slices in a second.
@@ -50,7 +51,8 @@ mod tests {
     #[test]
     fn bytes_are_split_where_a_slice_ends() {
         let mut series = Series::default();
-        // 1000 bytes a second for a second and a half, in transfers of 0.1 s, then none for a second and a half.
+        // 1000 bytes a second for a second and a half, in transfers of 0.1 s, then none for a second and a
+        // half.
         for _ in 0..15 {
             series.add(1e8, 100);
         }

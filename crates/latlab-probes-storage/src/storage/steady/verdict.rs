@@ -12,8 +12,8 @@ const LEAST_S: f64 = 20.0;
 const LEAST_LEVEL_S: f64 = 10.0;
 /// ... and for this share of all.
 const LEAST_SHARE: f64 = 1.0 / 3.0;
-/// SNIA, Solid State Storage Performance Test Specification: in steady state five rounds lie within 20 % of their mean, and the line through them
-/// rises or falls by 10 % of it at most.
+/// SNIA, Solid State Storage Performance Test Specification: in steady state five rounds lie within 20 % of
+/// their mean, and the line through them rises or falls by 10 % of it at most.
 const ROUNDS: usize = 5;
 const MOST_EXCURSION: f64 = 0.2;
 const MOST_RISE: f64 = 0.1;
@@ -84,7 +84,8 @@ fn doubt(slices: &[f64], regimes: &[Regime], trend: bool, bytes_ended_it: bool) 
             ""
         };
         return Some(format!(
-            "only {seconds:.1} s were measured and bursts last longer: at least {LEAST_S:.0} s are needed{ended}"
+            "only {seconds:.1} s were measured and bursts last longer: at least {LEAST_S:.0} s are \
+                needed{ended}"
         ));
     };
     let whole = rise(slices) / mean(slices);
@@ -116,7 +117,8 @@ fn doubt(slices: &[f64], regimes: &[Regime], trend: bool, bytes_ended_it: bool) 
     let excursion = excursion(own);
     (excursion > MOST_EXCURSION).then(|| {
         format!(
-            "the five parts of its last level differ by {:.0} % of their mean; steady ones lie within {:.0} %",
+            "the five parts of its last level differ by {:.0} % of their mean; steady ones lie within {:.0} \
+                %",
             excursion * 100.0,
             MOST_EXCURSION * 100.0
         )
@@ -162,11 +164,13 @@ fn steps(regimes: &[Regime], operation: Way, file_bytes: u64) -> Vec<String> {
             let at_a_rounds_end = rounds > 1.0 - NEAR && (rounds - rounds.round()).abs() < NEAR;
             let likely = if operation == Way::Read && after > before && at_a_rounds_end {
                 format!(
-                    "the file of {} begins again there, and a cache below (a host's, a controller's) answers from then on",
+                    "the file of {} begins again there, and a cache below (a host's, a controller's) \
+                        answers from then on",
                     binary_size(file_bytes)
                 )
             } else if after > before {
-                "what had slowed it down ended: other users of the disk, or the drive's own unfinished work".to_owned()
+                "what had slowed it down ended: other users of the disk, or the drive's own unfinished work"
+                    .to_owned()
             } else if operation == Way::Write {
                 "as when a write cache is full, or burst credits are used up".to_owned()
             } else {
@@ -216,7 +220,8 @@ mod tests {
         assert!(verdict.sustained && verdict.steps.is_empty(), "{verdict:?}");
         assert_eq!(
             verdict.why,
-            "the last 22 s (21.9 GB) neither rise nor fall by more than 10 %; credits that last longer would not have shown"
+            "the last 22 s (21.9 GB) neither rise nor fall by more than 10 %; credits that last longer \
+                would not have shown"
         );
         assert_eq!(verdict.regimes.len(), 1);
         let after_a_burst = judge(&slices(&[(2000.0, 6.0), (500.0, 18.0)]), Way::Write, FILE, false);

@@ -83,7 +83,8 @@ pub(crate) struct Counted {
     /// Time in which some program waited for a CPU, and all of it, us; `None` where the kernel does not tell.
     waited_us: Option<u64>,
     watched_us: f64,
-    /// Bytes that still waited to be written after the last sync of a block; `None` where the kernel does not tell.
+    /// Bytes that still waited to be written after the last sync of a block; `None` where the kernel does not
+    /// tell.
     unsettled: Option<u64>,
 }
 
@@ -127,7 +128,8 @@ impl Watch {
         }
         counted.on_device.end(&self.under, Direction::Write, bytes);
         if let (Some(before), Some(now)) = (process, ProcessCounters::now()) {
-            // Block by block: the file system's own bytes in one must not make up for what is missing in another.
+            // Block by block: the file system's own bytes in one must not make up for what is missing in
+            // another.
             *counted.bytes.get_or_insert(0) += now.since(before).write_bytes.min(bytes);
         }
         if let (Some(before), Some(now)) = (device, self.device.as_ref().and_then(DeviceSource::read)) {

@@ -1,5 +1,5 @@
-//! macOS: fsync hands the bytes to the drive and stops there; `F_FULLFSYNC` has the drive flush its cache as well. Nothing here counts what
-//! reached the device, so only the bytes are proved.
+//! macOS: fsync hands the bytes to the drive and stops there; `F_FULLFSYNC` has the drive flush its cache as
+//! well. Nothing here counts what reached the device, so only the bytes are proved.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -21,7 +21,8 @@ mod own;
 
 pub(super) use own::{Counted, OPERATIONS, WAYS};
 
-/// Operations slower than this keep their time stamps, ns: several times a flush that is absorbed, below one tick of any scheduler.
+/// Operations slower than this keep their time stamps, ns: several times a flush that is absorbed, below one
+/// tick of any scheduler.
 const TAIL_NS: f64 = 1e6;
 /// Where the salts of this probe's seeds begin.
 const SEEDS: u64 = 0x5F_0000;

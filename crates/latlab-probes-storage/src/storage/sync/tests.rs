@@ -159,7 +159,8 @@ mod linux {
     use crate::storage::proved_once;
     use crate::storage::sync::work::{Fault, open};
 
-    /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk with a fault.
+    /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk
+    /// with a fault.
     fn faulty(env: &Env, ways: &[Way], fault: Fault) -> Vec<Proof<Details>> {
         let writes = offered(Operation::VARIANTS, ways);
         let mut session = open(env, &writes).expect("room");

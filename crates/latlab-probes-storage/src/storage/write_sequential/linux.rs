@@ -31,7 +31,8 @@ pub struct Session<'env> {
     env: &'env Env,
     target: Target,
     stamps: Stamps,
-    /// One block, filled anew before each write: from memory that was written long before, 1 MiB took 1.4 times as long.
+    /// One block, filled anew before each write: from memory that was written long before, 1 MiB took 1.4
+    /// times as long.
     buffer: Buffer,
     back: Buffer,
 }
@@ -104,7 +105,8 @@ impl harness::Session<WriteSequential> for Session<'_> {
         }
         evidence.timed.end_block();
         evidence.disk.end(&self.target, Direction::Write, offset - begin);
-        // Untimed: nothing of this block is left for the next one to pay, and what is read back comes from the disk.
+        // Untimed: nothing of this block is left for the next one to pay, and what is read back comes from
+        // the disk.
         if path != DIRECT {
             self.target.test.evict()?;
         }

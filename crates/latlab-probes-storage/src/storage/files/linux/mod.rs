@@ -28,8 +28,8 @@ const SPREAD: f64 = 2.0;
 const SLOW_NS: f64 = 1e6;
 /// A warm pass is taken again where the kernel had taken pages back, so often at most in all.
 const TRIES: u32 = 8;
-/// Removing a file of a few KB, until the run's first removal has shown it, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a
-/// run's own writes.
+/// Removing a file of a few KB, until the run's first removal has shown it, and a MB of a larger one, s: from
+/// an ext4 file system on a virtual disk, after a run's own writes.
 const REMOVED_S: f64 = 120e-6;
 const REMOVED_MB_S: f64 = 40e-6;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -90,7 +90,8 @@ impl Evidence {
         Some(quantile(later, 0.5)? / quantile(earlier, 0.5)?)
     }
 
-    /// A drift that is worth a word: blocks that only go up and down are none, so all later ones must lie on one side of all earlier ones.
+    /// A drift that is worth a word: blocks that only go up and down are none, so all later ones must lie on
+    /// one side of all earlier ones.
     fn drifted(&self, leaves_traces: bool) -> Option<String> {
         let drift = self.drift().filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift))?;
         let (earlier, later) = self.halves();
@@ -102,7 +103,8 @@ impl Evidence {
             if leaves_traces && drift > 1.0 { ": files left by earlier blocks may be the cause" } else { "" };
         let [earlier, later] = [earlier, later].map(|half| time(median(half)));
         Some(format!(
-            "drift: a file took {later} in the later half of the blocks and {earlier} in the earlier half{why}"
+            "drift: a file took {later} in the later half of the blocks and {earlier} in the earlier \
+                half{why}"
         ))
     }
 
@@ -114,7 +116,8 @@ impl Evidence {
         (all == ONE && blocks > 1 && most > SPREAD * least).then(|| {
             let [least, most] = [least, most].map(time);
             format!(
-                "{blocks} blocks of a single file took {least} to {most}: see the interval; the middle is not a typical time"
+                "{blocks} blocks of a single file took {least} to {most}: see the interval; the middle is \
+                    not a typical time"
             )
         })
     }
@@ -432,7 +435,8 @@ fn compare(found: &[u8], expected: &[u8], file_bytes: u64) -> Check {
     check("contents verified", other.is_none(), other.map_or_else(held, |index| wrong(index, size, size)))
 }
 
-/// Whether the last bytes of all files are those that were written; the files themselves were compared when they were laid out.
+/// Whether the last bytes of all files are those that were written; the files themselves were compared when
+/// they were laid out.
 fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Check {
     let size = usize::try_from(file_bytes).unwrap_or(usize::MAX);
     let last = LAST_BYTES.min(size);
@@ -458,7 +462,8 @@ fn note_fetched(seen: &mut Evidence, fetched: Option<u64>, bytes: u64, cold: boo
     };
     let detail = format!("the kernel counted {fetched} bytes fetched from storage for {bytes} read");
     seen.note(if cold {
-        // A cache of the file system's own (ZFS), or one that counts nothing: either way the disk was not shown to be read.
+        // A cache of the file system's own (ZFS), or one that counts nothing: either way the disk was not
+        // shown to be read.
         check("read from storage", fetched >= bytes, detail)
     } else {
         check("read from memory", fetched <= STRAY_BYTES, detail)

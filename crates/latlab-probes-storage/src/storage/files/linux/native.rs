@@ -52,7 +52,8 @@ fn last_of(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| phase.2).max().unwrap_or(0)
 }
 
-/// Does `one` to each file, which stamps the ends of its steps; the first step begins where the file before ended.
+/// Does `one` to each file, which stamps the ends of its steps; the first step begins where the file before
+/// ended.
 fn pass<'a>(
     stamps: Stamps,
     what: &str,
@@ -70,7 +71,8 @@ fn pass<'a>(
         step[0] = begin;
         one(index, name, step)
             .map_err(|errno| refused(&format!("{what} file {} of {files}", index + 1))(errno))?;
-        // What lies between two files is a few instructions, which would be a twentieth of the shortest operation.
+        // What lies between two files is a few instructions, which would be a twentieth of the shortest
+        // operation.
         begin = step[last];
     }
     let wall_ns = clock.elapsed().as_secs_f64() * 1e9;
@@ -97,7 +99,8 @@ pub(super) fn write(stamps: Stamps, names: &[CString], data: &[u8], sync: bool) 
     })
 }
 
-/// Opens, reads and closes each file into its part of `data`. A file that is shorter leaves its part as it was.
+/// Opens, reads and closes each file into its part of `data`. A file that is shorter leaves its part as it
+/// was.
 pub(super) fn read(stamps: Stamps, names: &[CString], data: &mut [u8]) -> Result<Pass, ProbeError> {
     let size = data.len() / names.len().max(1);
     pass(stamps, "reading", READ, names.iter(), |index, name, step| {

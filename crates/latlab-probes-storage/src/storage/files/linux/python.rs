@@ -1,6 +1,7 @@
 //! The Python arm: the lesson's loops, run by the interpreter that latlab runs in.
 //!
-//! A program takes one number and returns one. Its data and what it stamped go through two files in memory, outside its time.
+//! A program takes one number and returns one. Its data and what it stamped go through two files in memory,
+//! outside its time.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -71,7 +72,8 @@ impl<'env> Python<'env> {
         self.source.set_len(0).and_then(|()| self.source.write_all_at(data, 0)).map_err(refused(what))
     }
 
-    /// Compiles the program for this job on directories in `folder`, unless that was done; whether it was done now.
+    /// Compiles the program for this job on directories in `folder`, unless that was done; whether it was
+    /// done now.
     pub(super) fn prepare(&mut self, job: Job, folder: &Path) -> Result<bool, ProbeError> {
         if self.programs.iter().any(|(own, _)| *own == job) {
             return Ok(false);
@@ -82,7 +84,8 @@ impl<'env> Python<'env> {
         Ok(true)
     }
 
-    /// One pass over the files of directory `number`, prepared before; with the last bytes of each file that was read.
+    /// One pass over the files of directory `number`, prepared before; with the last bytes of each file that
+    /// was read.
     ///
     /// `begin` is a reading of the clock, where the pass is put: Python's clock has another origin.
     pub(super) fn pass(
@@ -141,7 +144,8 @@ impl<'env> Python<'env> {
     }
 }
 
-/// Wall time, then the stamps of each file, as 64-bit integers of this machine, ns; then the last bytes of each file that was read.
+/// Wall time, then the stamps of each file, as 64-bit integers of this machine, ns; then the last bytes of
+/// each file that was read.
 fn parse(result: &[u8], job: Job, clock: &Clock, begin: u64) -> Option<(Pass, Vec<u8>)> {
     let files = usize::try_from(job.files).ok()?;
     let stamps = if job.write.is_some() { 5 } else { 4 };

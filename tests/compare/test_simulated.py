@@ -61,8 +61,9 @@ def test_runs_that_differ_by_chance_are_seldom_called_changed(made: Made, a_side
         same += kinds.count("same")
         reported += len(kinds)
     assert alarms <= 0.01 * judged
-    # One of 25 is 4 %.
-    assert headline <= 1
+    # Five in a hundred are allowed; of 25, chance alone makes four in 3 % of series (benches/simulated.py
+    # has 400).
+    assert headline <= 3
     if a_side == 5:
         assert same >= 0.3 * reported, "these runs were measured while others used the CPUs"
 
@@ -92,6 +93,6 @@ def test_a_change_of_one_figure_is_found_where_it_is_visible_and_no_other_is_nam
             found += own.kind == "changed"
             assert own.verdict.low <= 1 + change <= own.verdict.high
         others += sum(each.kind == "changed" for each in reported.headline if each is not own)
-    assert visible >= TIMES / 4
+    assert visible >= TIMES / 5
     assert found >= 0.9 * visible
     assert others <= 1

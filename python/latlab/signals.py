@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+_ENDING: Final = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 
 @contextlib.contextmanager
@@ -18,18 +20,8 @@ def raised() -> Iterator[None]:
     Raises:
         SystemExit: with 128 and the signal's number.
     """
-    before: dict[int, Any] = {}
-    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        if number not in before and signal.getsignal(number) != signal.SIG_IGN:
-            with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, _ended)
-    try:
+    with _handled(_ENDING, _ended, lambda before: before != signal.SIG_IGN):
         yield
-    finally:
-        for number, handler in before.items():
-            # One that C set cannot be set again.
-            if handler is not None:
-                signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -39,18 +31,37 @@ def deferred() -> Iterator[None]:
     A program that is started inside has them as outside: only handlers are replaced, no signal is blocked.
     """
     kept: list[tuple[int, FrameType | None]] = []
+    try:
+        with _handled(
+            (signal.SIGINT, *_ENDING), lambda number, frame: kept.append((number, frame)), callable
+        ):
+            yield
+    finally:
+        for number, frame in kept[:1]:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handler(number, frame)
+
+
+@contextlib.contextmanager
+def _handled(
+    numbers: Iterable[int],
+    handler: Callable[[int, FrameType | None], object],
+    is_replaced: Callable[[object], bool],
+) -> Iterator[None]:
+    """Inside, signals have this handler instead of those that are to be replaced."""
     before: dict[int, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        if number not in before and callable(signal.getsignal(number)):
+    for number in numbers:
+        if number not in before and is_replaced(signal.getsignal(number)):
             with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, lambda number, frame: kept.append((number, frame)))
+                before[number] = signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for number, frame in kept[:1]:
-            before[number](number, frame)
+        for number, own in before.items():
+            # One that C set cannot be set again.
+            if own is not None:
+                signal.signal(number, own)
 
 
 def _ended(number: int, _: FrameType | None) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
@@ -48,10 +47,11 @@ def command(
 
         compared.write(found, target)
         sys.stderr.write(f"wrote {target}\n")
+    from latlab.cli.terminal.screen import say, say_json, screen_of  # noqa: PLC0415 - not needed for --help
+
     if as_json:
-        sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+        say_json(found.as_json())
         return
     from latlab.cli.terminal.comparison import comparison_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
 
     say(comparison_lines(found, screen_of(sys.stdout), verbose=verbose))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -114,11 +113,12 @@ def command(
             output=_STDERR if show_output else None,
             report=report,
         )
+    from latlab.cli.terminal.screen import say, say_json, screen_of  # noqa: PLC0415 - not needed for --help
+
     if as_json:
-        sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+        say_json(found.as_json())
     else:
         from latlab.cli.terminal.duet_lines import duet_lines  # noqa: PLC0415 - for people only
-        from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
 
         say(duet_lines(found, screen_of(sys.stdout)))
     return 130 if found.interrupted else 0

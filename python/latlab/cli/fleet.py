@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -181,7 +180,7 @@ def _shown(survey: Survey | Links, page: Path | None, *, as_json: bool, verbose:
     """Prints a survey, and writes its page; returns the exit code."""
     from latlab.cli.terminal.fleet_lines import fleet_lines  # noqa: PLC0415 - not needed for --help
     from latlab.cli.terminal.link_lines import link_lines  # noqa: PLC0415 - see above
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+    from latlab.cli.terminal.screen import say, say_json, screen_of  # noqa: PLC0415 - see above
     from latlab.fleet.standings import Survey  # noqa: PLC0415 - see above
 
     if page is not None:
@@ -190,7 +189,7 @@ def _shown(survey: Survey | Links, page: Path | None, *, as_json: bool, verbose:
 
         save(page, render(survey))
     if as_json:
-        sys.stdout.write(json.dumps(survey.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+        say_json(survey.as_json())
     elif isinstance(survey, Survey):
         say(fleet_lines(survey, screen_of(sys.stdout), verbose=verbose))
     else:

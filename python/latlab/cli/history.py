@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def command(
       latlab history --html history.html
       latlab history --json | jq '.figures[] | {name, changes}'
     """
-    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.screen import say, say_json, screen_of, talk  # noqa: PLC0415 - not needed for --help
     from latlab.compare import MOST_CHANGE, history  # noqa: PLC0415 - see above
     from latlab.paths import checked_output  # noqa: PLC0415 - see above
     from latlab.units import parse_share  # noqa: PLC0415 - see above
@@ -78,7 +77,7 @@ def command(
         save(target, convert(specification(found), target.suffix[1:].lower()))
         return
     if as_json:
-        sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+        say_json(found.as_json())
         return
     from latlab.cli.terminal.history_lines import history_lines  # noqa: PLC0415 - for people only
 

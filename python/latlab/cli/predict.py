@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -138,7 +137,7 @@ def command(context: click.Context, /, words: tuple[str, ...], *, as_json: bool,
     Options of programs: latlab predict --help --
     """
     from latlab.cli.terminal.predict_lines import list_lines, predict_lines  # noqa: PLC0415 - not for --help
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+    from latlab.cli.terminal.screen import say, say_json, screen_of  # noqa: PLC0415 - see above
 
     screen, program = screen_of(sys.stdout), context.meta[_REST]
     what = _what(words, program, options)
@@ -155,9 +154,7 @@ def command(context: click.Context, /, words: tuple[str, ...], *, as_json: bool,
         if what == "verify":
             _verify(found, program, options["directory"] or run.machine.text("dir.path"), quiet=as_json)
         if as_json:
-            sys.stdout.write(
-                json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-            )
+            say_json(found.as_json())
         else:
             say(predict_lines(found, run, screen))
         return _REFUSED if found.refused is not None else 0

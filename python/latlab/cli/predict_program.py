@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -74,11 +73,11 @@ def command(
     options = options.checked()
     with _apart():
         found = predicted(words, options)
-    if as_json:
-        sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
-    else:
-        from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import Line, say, say_json, screen_of  # noqa: PLC0415 - not needed for --help
 
+    if as_json:
+        say_json(found.as_json())
+    else:
         screen = screen_of(sys.stdout)
         say([Line(), *(line for text in lines(found) for line in screen.wrapped(text, rest="  "))])
     if found.refused is not None:

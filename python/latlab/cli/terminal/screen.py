@@ -6,6 +6,7 @@ terminal gets colour. Colour never carries meaning alone.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -115,6 +116,11 @@ def _wants_ascii() -> bool:
             continue
         return value in {"C", "POSIX"}
     return False
+
+
+def say_json(value: object) -> None:
+    """Prints what `--json` asked for."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def say(lines: list[Line], stream: TextIO | None = None) -> None:

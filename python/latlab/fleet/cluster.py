@@ -28,10 +28,9 @@ import zstandard
 
 from latlab.errors import RunFileError, UserError
 from latlab.fleet import agent
-from latlab.fleet.host import hosts
+from latlab.fleet.host import damage, hosts
 from latlab.fleet.standings import Failure, Survey, confirmed, judged
 from latlab.run.conduct import seconds_of
-from latlab.run.run import load
 from latlab.run.settings import make_settings
 from latlab.run.store import new_id
 from latlab.text import clean
@@ -342,8 +341,8 @@ class Cluster:
             found = hosts(measured, measured)
         except RunFileError:
             for own in self.places.values():
-                own.reason = own.reason or (_damage(own.files[-1]) if own.files else "")
-            measured = {file: name for file, name in measured.items() if not _damage(file)}
+                own.reason = own.reason or (damage(own.files[-1]) if own.files else "")
+            measured = {file: name for file, name in measured.items() if not damage(file)}
             found = hosts(measured, measured)
         failed = (Failure(name, own.reason) for name, own in self.called().items() if own.reason)
         return replace(
@@ -369,15 +368,6 @@ def _kept(packed: bytes, file: Path) -> Path:
     except zstandard.ZstdError as error:
         raise UnansweredError(f"what it sent is no run file: {clean(error, most=100)}") from None
     return file
-
-
-def _damage(file: Path) -> str:
-    """Why a run file cannot be read; empty where it can."""
-    try:
-        load(file)
-    except RunFileError as error:
-        return f"what it sent is no run file: {error}".replace(f"{file}:", "line ")
-    return ""
 
 
 def _file_name(text: str) -> str:

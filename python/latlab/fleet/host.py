@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from latlab.compare import headlines
 from latlab.compare.sides import value_at
+from latlab.errors import RunFileError
 from latlab.run.brief import Brief, brief
 from latlab.run.model import Machine, Unit
 from latlab.run.run import load
@@ -128,6 +129,15 @@ def hosts(
 
 def _is_in(wanted: Mapping[Key, str], probe: str, point: str) -> bool:
     return Key(probe, point) in wanted
+
+
+def damage(file: Path) -> str:
+    """Why what a host sent cannot be read as a run; empty where it can."""
+    try:
+        load(file)
+    except RunFileError as error:
+        return f"what it sent is no run file: {error}".replace(f"{file}:", "line ")
+    return ""
 
 
 def class_of(machine: Machine, profile: str, only: Iterable[str] = ()) -> Class:

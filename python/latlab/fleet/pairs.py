@@ -17,7 +17,7 @@ import numpy as np
 
 from latlab.fleet import naming
 from latlab.fleet.host import Key
-from latlab.fleet.standings import Failure, Kind, Reason, reason
+from latlab.fleet.standings import Failure, Kind, Reason, rank, reason, verdicts
 from latlab.run.model import Unit
 
 #: Pairs of a host: one slow pair of six does not move their median, and two do so little.
@@ -118,10 +118,7 @@ class Links:
             }
             for own in self.hosts
         ]
-        hosts += [
-            {"name": own.name, "class": None, "verdict": "failed", "because": [], "reason": own.reason}
-            for own in self.failed
-        ]
+        hosts += [own.as_json() for own in self.failed]
         return {
             "hosts": hosts,
             "links": [
@@ -272,25 +269,16 @@ def _tested(
     tests: int,
 ) -> tuple[list[Tested], tuple[float, float] | None]:
     """What is said of each, and from which ratio one would be named."""
-    slow = distances.beyond(naming.level(naming.ALARMS, tests))
-    suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests))
-    found: list[Tested] = []
-    for row, own in enumerate(names):
-        shown = slow[row] if slow[row].any() else suspect[row]
-        reasons = [
-            reason(
-                Key(_PROBE, said[row][column]),
-                said[row][column],
-                float(values[row, column]),
-                _UNITS[column],
-                distances,
-                (row, column),
-            )
-            for column in map(int, np.flatnonzero(shown))
-        ]
-        reasons.sort(key=lambda each: -each.low)
-        kind: Kind = "slow" if slow[row].any() else "suspect" if reasons else "ok"
-        found.append(Tested(own, kind if len(names) >= naming.LEAST_HOSTS else "no-peers", tuple(reasons)))
+
+    def reason_at(at: tuple[int, int]) -> Reason:
+        row, column = at
+        name = said[row][column]
+        return reason(Key(_PROBE, name), name, float(values[at]), _UNITS[column], distances, at)
+
+    found = [
+        Tested(own, kind, tuple(reasons))
+        for own, (kind, reasons) in zip(names, verdicts(distances, tests, reason_at), strict=True)
+    ]
     if len(names) < naming.LEAST_HOSTS:
         return found, None
     visible = np.exp(np.median(distances.visible(naming.level(naming.ALARMS, tests)), axis=0))
@@ -298,9 +286,4 @@ def _tested(
 
 
 def _in_order(tested: Sequence[Tested]) -> tuple[Tested, ...]:
-    order = {"slow": 0, "suspect": 1, "ok": 2, "no-peers": 3}
-    return tuple(
-        sorted(
-            tested, key=lambda own: (order[own.kind], -own.because[0].low if own.because else 0.0, own.names)
-        )
-    )
+    return tuple(sorted(tested, key=lambda own: (*rank(own.kind, own.because), own.names)))

@@ -14,11 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from latlab.errors import RunFileError, UserError
-from latlab.fleet.host import hosts
+from latlab.errors import UserError
+from latlab.fleet.host import damage, hosts
 from latlab.fleet.standings import Failure, Survey, judged
 from latlab.run.death import last_words
-from latlab.run.run import load
 from latlab.text import clean
 
 #: Connections at a time: sshd takes ten that are not signed in yet, of one client, before it drops some.
@@ -125,18 +124,17 @@ def _measured(host: str, command: str, file: Path, most_s: float) -> str:
                 check=False,
             )
         if done.returncode == 0:
-            load(file)
-            return ""
-        reason = last_words(done.stderr).removeprefix("latlab: ") or f"exit code {done.returncode}"
+            reason = damage(file)
+        else:
+            reason = last_words(done.stderr).removeprefix("latlab: ") or f"exit code {done.returncode}"
     except subprocess.TimeoutExpired:
         reason = f"no answer within {most_s:.0f} s"
     except FileExistsError:
         return f"{clean(file, most=200)} exists already"
     except FileNotFoundError:
         reason = "there is no ssh on this machine"
-    except RunFileError as error:
-        reason = f"what it sent is no run file: {error}".replace(f"{file}:", "line ")
     except OSError as error:
         reason = clean(error, most=200)
-    file.unlink(missing_ok=True)
+    if reason:
+        file.unlink(missing_ok=True)
     return reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -82,6 +82,16 @@ class Failure:
     name: str
     reason: str
 
+    def as_json(self) -> dict[str, object]:
+        """Among the hosts of a survey."""
+        return {
+            "name": self.name,
+            "class": None,
+            "verdict": "failed",
+            "because": [],
+            "reason": self.reason,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Survey:
@@ -116,24 +126,12 @@ class Survey:
                 "class": own.number,
                 "runs": own.host.runs,
                 "verdict": own.kind,
-                "because": [
-                    {
-                        "probe": reason.key.probe,
-                        "point": reason.key.point,
-                        "ratio": reason.ratio,
-                        "low": reason.low,
-                        "high": reason.high,
-                    }
-                    for reason in own.because
-                ],
+                "because": [each.as_json() for each in own.because],
                 "differs": list(own.differs),
             }
             for own in self.standings
         ]
-        hosts += [
-            {"name": own.name, "class": None, "verdict": "failed", "because": [], "reason": own.reason}
-            for own in self.failed
-        ]
+        hosts += [own.as_json() for own in self.failed]
         return {
             "hosts": hosts,
             "links": [],
@@ -165,30 +163,48 @@ def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
     classes = by_class(found)
     held = [_held(own) for own in classes.values()]
     tests = sum(int(np.isfinite(distances.ratio).sum()) for _, distances in held)
-    standings: list[Standing] = []
-    for number, (own, (keys, distances)) in enumerate(zip(classes.values(), held, strict=True), 1):
-        slow = distances.beyond(naming.level(naming.ALARMS, tests))
-        suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests))
-        for place, host in enumerate(own):
-            shown = slow[place] if slow[place].any() else suspect[place]
-            reasons = [
-                _reason(host, keys[figure], names, distances, (place, figure))
-                for figure in map(int, np.flatnonzero(shown))
-            ]
-            # By how sure it is: the lower end of its interval.
-            reasons.sort(key=lambda reason: -reason.low)
-            kind: Kind = (
-                "no-peers"
-                if len(own) < naming.LEAST_HOSTS
-                else "slow"
-                if slow[place].any()
-                else "suspect"
-                if reasons
-                else "ok"
-            )
-            differs = why.differences(host, [peer for peer in own if peer is not host]) if reasons else ()
-            standings.append(Standing(host, number, kind, tuple(reasons[:MOST_REASONS]), tuple(differs)))
+    standings = [
+        standing
+        for number, (own, each) in enumerate(zip(classes.values(), held, strict=True), 1)
+        for standing in _of_class(own, number, each, names, tests)
+    ]
     return Survey(_in_order(standings), tuple(map(len, classes.values())), tests, _visible(held, tests))
+
+
+def _of_class(
+    own: Sequence[Host], number: int, held: _Held, names: Mapping[Key, str], tests: int
+) -> Iterator[Standing]:
+    keys, distances = held
+
+    def reason_at(at: tuple[int, int]) -> Reason:
+        key = keys[at[1]]
+        figure = own[at[0]].figures[key]
+        return reason(key, names.get(key, key.point), figure.value, figure.unit, distances, at)
+
+    for host, (kind, reasons) in zip(own, verdicts(distances, tests, reason_at), strict=True):
+        differs = why.differences(host, [peer for peer in own if peer is not host]) if reasons else ()
+        yield Standing(host, number, kind, tuple(reasons[:MOST_REASONS]), tuple(differs))
+
+
+def verdicts(
+    distances: naming.Distances, tests: int, reason_at: Callable[[tuple[int, int]], Reason]
+) -> Iterator[tuple[Kind, list[Reason]]]:
+    """What is said of each row, and the figures by which it is slow or suspect, the surest first.
+
+    Args:
+        distances: Rows and figures.
+        tests: How many figures are compared in all.
+        reason_at: The figure at a place of the distances.
+    """
+    slow = distances.beyond(naming.level(naming.ALARMS, tests))
+    suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests))
+    for row in range(len(slow)):
+        shown = slow[row] if slow[row].any() else suspect[row]
+        reasons = [reason_at((row, figure)) for figure in map(int, np.flatnonzero(shown))]
+        # By how sure it is: the lower end of its interval.
+        reasons.sort(key=lambda own: -own.low)
+        kind: Kind = "slow" if slow[row].any() else "suspect" if reasons else "ok"
+        yield "no-peers" if len(slow) < naming.LEAST_HOSTS else kind, reasons
 
 
 def confirmed(first: Survey, second: Survey) -> Survey:
@@ -210,12 +226,15 @@ def confirmed(first: Survey, second: Survey) -> Survey:
 
 def _in_order(standings: Iterable[Standing]) -> tuple[Standing, ...]:
     """The slow ones first, the clearest of them before the others."""
-    order = {"slow": 0, "suspect": 1, "ok": 2, "no-peers": 3}
+    return tuple(sorted(standings, key=lambda own: (*rank(own.kind, own.because), own.host.name)))
 
-    def place(own: Standing) -> tuple[int, float, str]:
-        return order[own.kind], -own.because[0].low if own.because else 0.0, own.host.name
 
-    return tuple(sorted(standings, key=place))
+def rank(kind: Kind, because: Sequence[Reason]) -> tuple[int, float]:
+    """Its place in a list: the slow ones first, the clearest of them before the others."""
+    return _ORDER[kind], -because[0].low if because else 0.0
+
+
+_ORDER: Final[Mapping[Kind, int]] = {"slow": 0, "suspect": 1, "ok": 2, "no-peers": 3}
 
 
 _Held: TypeAlias = tuple[list[Key], naming.Distances]
@@ -232,13 +251,6 @@ def _held(own: Sequence[Host]) -> _Held:
                 values[row, column] = figure.slowness
                 errors[row, column] = math.nan if figure.error is None else figure.error
     return keys, naming.distances(values, errors)
-
-
-def _reason(
-    host: Host, key: Key, names: Mapping[Key, str], distances: naming.Distances, at: tuple[int, int]
-) -> Reason:
-    own = host.figures[key]
-    return reason(key, names.get(key, key.point), own.value, own.unit, distances, at)
 
 
 def reason(

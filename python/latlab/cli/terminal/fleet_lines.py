@@ -11,11 +11,12 @@ from latlab.text import listed
 from latlab.units import format_factor, format_span, format_value
 
 if TYPE_CHECKING:
-    from latlab.fleet.standings import Reason, Survey
+    from latlab.fleet.pairs import Tested
+    from latlab.fleet.standings import Reason, Standing, Survey
 
 #: Names in the first line, and hosts that are described.
 _NAMES: Final = 5
-_MOST: Final = 20
+MOST: Final = 20
 
 
 def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> list[Line]:
@@ -29,15 +30,15 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
     lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(survey), rest="  ")]
     for text in _basis(survey):
         lines += screen.wrapped(text, rest="  ")
-    for failure in survey.failed if verbose else survey.failed[:_MOST]:
+    for failure in survey.failed if verbose else survey.failed[:MOST]:
         lines += screen.wrapped(f"{failure.name}: not measured: {failure.reason}", rest="  ")
     reported = [own for own in survey.standings if own.because or verbose]
-    for own in reported if verbose else reported[:_MOST]:
-        lines += [Line(), styled(screen.fit(f"{own.host.name}: {WORDS[own.kind]}"), "bold")]
-        for text in (*map(reason, own.because), *own.differs):
+    for own in reported if verbose else reported[:MOST]:
+        lines += described(own.host.name, own, screen)
+        for text in own.differs:
             lines += screen.wrapped(text, first="  ", rest="    ")
-    if len(reported) > _MOST and not verbose:
-        lines += [Line(), *screen.wrapped(f"{len(reported) - _MOST} more hosts: -v lists all.")]
+    if len(reported) > MOST and not verbose:
+        lines += [Line(), *screen.wrapped(f"{len(reported) - MOST} more hosts: -v lists all.")]
     return lines
 
 
@@ -48,6 +49,14 @@ WORDS: Final = {
     "ok": "like its peers",
     "no-peers": f"no peers ({LEAST_HOSTS} hosts of one class are needed)",
 }
+
+
+def described(name: str, own: Standing | Tested, screen: Screen) -> list[Line]:
+    """A host or a link, with the figures that show its verdict."""
+    lines = [Line(), styled(screen.fit(f"{name}: {WORDS[own.kind]}"), "bold")]
+    for each in own.because:
+        lines += screen.wrapped(reason(each), first="  ", rest="    ")
+    return lines
 
 
 def reason(own: Reason) -> str:
@@ -90,7 +99,7 @@ def _basis(survey: Survey) -> Iterator[str]:
             f"A host {shown} times slower would have shown in half of the figures."
             f" False alarms: one fleet in {1 / ALARMS:,.0f}."
         )
-    if len(survey.failed) > _MOST:
+    if len(survey.failed) > MOST:
         yield f"{len(survey.failed):,} hosts were not measured; --json lists all."
     yield from survey.notes
     alone = [own for own in survey.standings if own.kind == "no-peers"]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from latlab.cli.terminal.fleet_lines import WORDS, counted, names, reason
+from latlab.cli.terminal.fleet_lines import MOST, counted, described, names, reason
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.fleet.naming import ALARMS
 from latlab.units import format_factor
 
 if TYPE_CHECKING:
     from latlab.fleet.pairs import Links, Tested
-
-_MOST: Final = 20
 
 
 def link_lines(links: Links, screen: Screen, *, verbose: bool = False) -> list[Line]:
@@ -25,14 +23,12 @@ def link_lines(links: Links, screen: Screen, *, verbose: bool = False) -> list[L
         verbose: Whether each host and link has a line.
     """
     lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(links), rest="  ")]
-    most = None if verbose else _MOST
+    most = None if verbose else MOST
     for text in (*_basis(links), *_failures(links)[:most]):
         lines += screen.wrapped(text, rest="  ")
-    told = [own for own in (*links.hosts, *links.links) if own.because or verbose]
-    for own in told[:most]:
-        lines += [Line(), styled(screen.fit(f"{own}: {WORDS[own.kind]}"), "bold")]
-        for text in map(reason, own.because):
-            lines += screen.wrapped(text, first="  ", rest="    ")
+    shown = [own for own in (*links.hosts, *links.links) if own.because or verbose]
+    for own in shown[:most]:
+        lines += described(str(own), own, screen)
     return lines
 
 

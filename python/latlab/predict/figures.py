@@ -90,11 +90,16 @@ def at_block(curve: Sequence[Rate], block: int) -> Rate:
     """The rate at a block size: between two that were measured, on logarithms; beyond them the nearest."""
     for first, second in itertools.pairwise(curve):
         if first.block <= block <= second.block:
-            share = math.log(block / first.block) / math.log(second.block / first.block)
-            rate = math.exp((1 - share) * math.log(first.rate) + share * math.log(second.rate))
-            near = first if share < 0.5 else second  # noqa: PLR2004 - the nearer one
-            return replace(near, block=block, rate=rate)
+            rate, nearer = _on_logarithms(block, (first.block, first.rate), (second.block, second.rate))
+            return replace((first, second)[nearer], block=block, rate=rate)
     return min(curve, key=lambda own: abs(math.log(own.block / max(block, 1))))
+
+
+def _on_logarithms(at: float, first: tuple[float, float], second: tuple[float, float]) -> tuple[float, bool]:
+    """What lies between two points, in proportion on both logarithms; whether it is nearer to the second."""
+    share = math.log(at / first[0]) / math.log(second[0] / first[0])
+    value = math.exp((1 - share) * math.log(first[1]) + share * math.log(second[1]))
+    return value, share >= 0.5  # noqa: PLR2004 - the middle
 
 
 def pooled(curve: Sequence[Rate], least: int, most: float = math.inf) -> Rate | None:
@@ -233,10 +238,9 @@ def between(line: Sequence[Depth], size: int) -> Part:
     """A block of a size between measured ones: in proportion, on logarithms; beyond them by the byte."""
     for first, second in itertools.pairwise(line):
         if first.size <= size <= second.size:
-            share = math.log(size / first.size) / math.log(second.size / first.size)
-            ends = (first.part.seconds, second.part.seconds)
-            seconds = math.exp((1 - share) * math.log(ends[0]) + share * math.log(ends[1]))
-            return replace(first.part if share < 0.5 else second.part, seconds=seconds)  # noqa: PLR2004 - nearer
+            ends = (first.size, first.part.seconds), (second.size, second.part.seconds)
+            seconds, nearer = _on_logarithms(size, *ends)
+            return replace((first, second)[nearer].part, seconds=seconds)
     if size < line[0].size:
         return line[0].part
     return replace(line[-1].part, seconds=line[-1].part.seconds * size / line[-1].size)

@@ -35,6 +35,9 @@ pub struct Bandwidth {
     pub(crate) bytes_per_s: f64,
     /// The same of the slowest and of the fastest block of samples.
     pub(crate) bytes_per_s_between_blocks: Option<[f64; 2]>,
+    /// What the beginning of a stream takes more than as many bytes after it, ns: read-ahead begins small.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) start_ns: Option<f64>,
     /// Where each block is a request, or requests, of the device.
     pub(crate) device_time: Option<DevicePart>,
 }

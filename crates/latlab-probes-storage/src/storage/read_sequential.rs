@@ -31,14 +31,14 @@ const BYTES_PER_S: f64 = 1e9;
 fn stretch(profile: Profile, file_bytes: u64, path: Access, block_bytes: u64) -> u64 {
     let (operations, bytes) = match path {
         DIRECT => (128, profile.of([8 * MIB, 16 * MIB, 32 * MIB])),
-        // Reading ahead begins small and grows: a short stretch would be its beginning.
-        COLD => (u64::MAX, profile.of([16 * MIB, 32 * MIB, 64 * MIB])),
+        // Its first half is the beginning, in which reading ahead grows.
+        COLD => (u64::MAX, profile.of([32 * MIB, 64 * MIB, 128 * MIB])),
         _ => (2_048, profile.of([8 * MIB, 16 * MIB, 32 * MIB])),
     };
     block_bytes
         .saturating_mul(operations)
         .min(bytes.min(file_bytes / 3) / block_bytes * block_bytes)
-        .max(block_bytes)
+        .max(if path == COLD { 2 * block_bytes } else { block_bytes })
 }
 
 /// Bytes of a file that are kept in the page cache for warm reads.
@@ -107,7 +107,8 @@ direct goes past the page cache (O_DIRECT): each call is one request that waits 
 buffered-cold goes through a page cache that holds nothing of the file: before each stretch the file is \
 flushed and evicted from the cache, and the kernel is asked (cachestat or mincore) \
 whether anything is left; if so there is no figure. The kernel reads ahead, so most calls find their block \
-there and few wait: the median is a copy, the mean is the disk. buffered-warm reads a stretch that is in \
+there and few wait: the median is a copy, the mean is the disk. Reading ahead begins with little and doubles: \
+the first half of a stretch is not counted, and start_ns is what it takes more than the second. buffered-warm reads a stretch that is in \
 the page cache as read-ahead left it (in large folios where the file system has them), counted page by page \
 before: no disk, a copy from memory. A kernel may reclaim pages: a stretch for which some had to be fetched \
 does not count and is read again.
@@ -125,7 +126,7 @@ call, beta the bandwidth of endless blocks. At alpha x beta bytes half of the ba
 times that 90 %. Reads through an empty page cache do not follow such a line, because of read-ahead. \
 To compare, pinned to the same CPU (where the device interrupts one CPU only, others wait for it): fio \
 --ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
-        method_version: 2,
+        method_version: 3,
         unit: Unit::Ns,
         convention: "each byte read counts once",
         needs: &["a disk: no file system in memory", "room for the test file"],

@@ -20,6 +20,8 @@ pub(crate) struct Timed {
     ended: (u64, f64),
     /// Slowest and fastest block, bytes a second.
     between_blocks: Option<[f64; 2]>,
+    /// How many blocks of samples had a beginning that is not counted, and by how much those were longer, ns.
+    starts: (u64, f64),
 }
 
 /// Times that are kept for a median.
@@ -40,6 +42,7 @@ impl Timed {
         Bandwidth {
             bytes_per_s: self.bytes_per_s(),
             bytes_per_s_between_blocks: self.between_blocks,
+            start_ns: (self.starts.0 > 0).then(|| self.starts.1 / self.starts.0 as f64),
             device_time: asked.map(|asked| evidence.device.time(asked, self.operations, self.total_ns)),
         }
     }
@@ -53,6 +56,12 @@ impl Timed {
     /// All of [`Self::extra`], ns; `None` when there was none.
     pub(crate) fn extra_ns(&self) -> Option<f64> {
         (self.extra_ns > 0.0).then_some(self.extra_ns)
+    }
+
+    /// Before the end of a block of samples: as many operations, which came before and do not count, took so
+    /// long.
+    pub(crate) fn started(&mut self, ns: f64) {
+        self.starts = (self.starts.0 + 1, self.starts.1 + ns - (self.total_ns - self.ended.1));
     }
 
     /// Ends a block of samples: its own rate is one repeat.

@@ -68,4 +68,14 @@ impl Machine {
     pub fn file_system_of(&self, path: &Path) -> Option<&FileSystem> {
         file_systems::holding(&self.file_systems, path)
     }
+
+    /// Those of these CPUs that handle the interrupts of the disk that is measured; none where it is unknown,
+    /// or where all of them do.
+    pub fn interrupted_by_the_disk(&self, cpus: &[u32]) -> Vec<u32> {
+        let name = self.dir.file_system.as_ref().and_then(|system| system.disk.as_ref());
+        let disk = name.and_then(|name| self.disks.iter().find(|disk| disk.name == *name));
+        let handle = |cpu: &&u32| disk.is_some_and(|disk| disk.interrupt_cpus.contains(cpu));
+        let own: Vec<u32> = cpus.iter().filter(handle).copied().collect();
+        if own.len() < cpus.len() { own } else { Vec::new() }
+    }
 }

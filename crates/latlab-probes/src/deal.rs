@@ -7,7 +7,7 @@
 //! ```
 //! A worker deals anew in each round: the same points give the same deal. Where a run has further passes,
 //! each is dealt as the first, without what is measured once. Which CPU a curve or a detail is measured on
-//! depends on its probe only, so that two runs of one machine measure it on the same one.
+//! depends on its probe and on the machine only, so that two runs of one machine measure it on the same one.
 
 use latlab_harness::{Planned, Rank};
 use latlab_machine::{CacheKind, Machine};
@@ -68,7 +68,7 @@ pub(crate) fn turns(cpus: &[u32], seed: u64) -> Vec<u32> {
 
 /// A probe as far as the deal is concerned.
 pub(crate) struct Part<'a> {
-    /// Its place in the registry: it says which CPU its curves and details are measured on.
+    /// It says which of the CPUs its curves and details are measured on: this one, counted round and round.
     pub(crate) place: usize,
     pub(crate) points: &'a [Planned],
     /// Seconds that it has in the whole run.

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
-    Env, Interpreter, MemorySource, NoReference, Plan, Planned, Progress, Rank, Reference, Share, Sink, Spec,
-    give_the_rest, give_way_to_others, left_to_measure, pass_seconds, passes, pin_this_thread, plan_shares,
-    run_probe, seconds, usable_cpus,
+    Env, Interpreter, MemorySource, NoReference, Operations, Plan, Planned, Progress, Rank, Reference, Share,
+    Sink, Spec, give_the_rest, give_way_to_others, left_to_measure, pass_seconds, passes, pin_this_thread,
+    plan_shares, run_probe, seconds, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
@@ -240,12 +240,18 @@ impl Whole {
         let layout_bytes = test_file_bytes(&plans);
         let shares = shares(settings, &chosen, layout_bytes);
         let (layout_s, seconds) = apart(plan_shares(&shares, settings));
+        // A program that waits for the disk ends up where the disk interrupts, so its curves are measured there.
+        let interrupted = env.machine.interrupted_by_the_disk(&cpus);
+        let interrupted = interrupted.first().and_then(|first| cpus.iter().position(|cpu| cpu == first));
         let parts: Vec<Part> = chosen
             .iter()
             .zip(&plans)
             .zip(&seconds)
             .map(|((entry, plan), seconds)| Part {
-                place: REGISTRY.iter().position(|other| std::ptr::eq(other, *entry)).unwrap_or(0),
+                place: interrupted
+                    .filter(|_| entry.probe.spec().operations == Operations::Disk)
+                    .or_else(|| REGISTRY.iter().position(|other| std::ptr::eq(other, *entry)))
+                    .unwrap_or(0),
                 points: &plan.points,
                 seconds: *seconds,
             })

@@ -104,16 +104,10 @@ fn waits_for_the_disk(point: &Point) -> bool {
 /// do, or none does.
 fn handlers(header: &Header) -> Vec<u32> {
     // A file of the user's may lie on another disk.
-    let system = header.machine.dir.file_system.as_ref();
-    let name = system.filter(|_| header.settings.file.is_none()).and_then(|system| system.disk.as_ref());
-    let disk = name.and_then(|name| header.machine.disks.iter().find(|disk| disk.name == *name));
-    let Some(disk) = disk else { return Vec::new() };
-    let mut cpus = header.cpus.clone();
-    cpus.retain(|cpu| disk.interrupt_cpus.contains(cpu));
-    if cpus.len() == header.cpus.len() {
-        cpus.clear();
+    if header.settings.file.is_some() {
+        return Vec::new();
     }
-    cpus
+    header.machine.interrupted_by_the_disk(&header.cpus)
 }
 
 /// How far each round of a group lies from its figures, as a logarithm: positive is slower.

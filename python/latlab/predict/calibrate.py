@@ -35,6 +35,9 @@ _FILE: Final = 1536 * _MIB
 _SMALL, _FILES = 6000, 3000
 _FLUSHED_FILES = 300
 _ROUNDS: Final = 3
+#: The files that jobs write; each job finds none.
+_WRITTEN, _COPIED = "written", "copied"
+_MADE: Final = (_WRITTEN, _COPIED)
 #: What all of them leave on the disk at most, and what they write in all.
 ROOM: Final = 5 << 30
 WRITES: Final = 20 << 30
@@ -93,6 +96,8 @@ def calibrate(
         took: list[list[float]] = [[] for _ in kinds]
         for _ in range(_ROUNDS):
             for kind, job, times in zip(kinds, jobs, took, strict=True):
+                for name in _MADE:
+                    (folder / name).unlink(missing_ok=True)
                 kind.prepare(folder)
                 if room.returned:
                     in_use(min(taken(job), room.memory // 2))
@@ -356,9 +361,8 @@ def _direct(file: Path, block: int, most: int) -> None:
 
 def _written(folder: Path, block: int, count: int, flags: int = 0) -> Iterator[int]:
     """Writes so many blocks to a new file, and hands over its descriptor after each."""
-    file, view = folder / "written", _aligned(block)
-    file.unlink(missing_ok=True)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | flags)
+    view = _aligned(block)
+    descriptor = os.open(folder / _WRITTEN, os.O_WRONLY | os.O_CREAT | flags)
     try:
         for _ in range(count):
             os.writev(descriptor, [view])
@@ -384,10 +388,9 @@ def _append(folder: Path, block: int, count: int) -> None:
 
 
 def _copy(folder: Path, size: int, *, flush: bool = False) -> None:
-    (folder / "copied").unlink(missing_ok=True)
     with (
         (folder / "file").open("rb", buffering=0) as source,
-        (folder / "copied").open("wb", buffering=0) as to,
+        (folder / _COPIED).open("wb", buffering=0) as to,
     ):
         buffer = bytearray(131072)
         moved = 0

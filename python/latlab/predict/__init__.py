@@ -9,7 +9,7 @@ from latlab.errors import UserError
 from latlab.predict import kept
 from latlab.predict.answer import Branch, Gain, Prediction, Refused, span
 from latlab.predict.cases import Known
-from latlab.predict.figures import FAULT
+from latlab.predict.figures import FAULT, where_programs_wait
 from latlab.predict.job import Cache, Connections, Flush, Job, Options, parse
 from latlab.predict.place import Limits, Place, limits, place_of
 from latlab.predict.plan import Step, predict_plan
@@ -100,7 +100,8 @@ def planned(steps: Sequence[Step], run: Run, directory: str | None = None) -> Pr
 
 def _here(run: Run, directory: str | None, place: Place | None = None) -> tuple[Machine, Known]:
     here = describe(directory or run.machine.text("dir.path")).machine
-    return here, Known(run, limits(memory_of(here)), place.cached if place else None)
+    known = where_programs_wait(run)
+    return here, Known(known, limits(memory_of(here)), place.cached if place else None)
 
 
 def _calibrated(here: Machine) -> kept.Calibration | None:
@@ -125,7 +126,7 @@ def newest(probes: Collection[str], name: str | None = None) -> Run:
 
 def from_run(job: Job, run: Run) -> Prediction:
     """The prediction for the machine of a run as it was then: nothing here is looked at."""
-    return predict(job, Known(run, Limits(memory_of(run.machine), None)))
+    return predict(job, Known(where_programs_wait(run), Limits(memory_of(run.machine), None)))
 
 
 def memory_of(machine: Machine) -> int:

@@ -39,6 +39,8 @@ class Rate:
         measured: Bytes that were moved.
         source: The figure.
         visits: The variation between its visits.
+        start_s: What the beginning of a stream takes more than as many bytes later.
+        each: The rate in each visit.
     """
 
     block: int
@@ -46,11 +48,43 @@ class Rate:
     measured: float
     source: Source
     visits: Spread
+    start_s: float = 0.0
+    each: tuple[float, ...] = ()
 
     def part(self, name: str, size: float, resource: Resource = "disk") -> Part:
         """So many bytes."""
         seconds = size / self.rate
         return Part(name, seconds, self.source, self.visits, size, self.measured, resource)
+
+
+def where_programs_wait(run: Run) -> Run:
+    """The run with those rounds of its disk's figures that ran where the disk interrupts.
+
+    A program that waits for a disk ends up on a CPU that handles the disk's interrupts, since the scheduler
+    wakes it there; rounds are pinned, and on other CPUs they wait for the way from one to the other, too.
+    Figures without such a round stay as they are.
+    """
+    disk = run.machine.text("dir.file_system.disk")
+    handling = {
+        cpu
+        for own in run.machine.sections("disks")
+        if own.text("name") == disk and isinstance(found := own.at("interrupt_cpus"), list)
+        for cpu in found
+    }
+    cpus = set(run.rounds.values())
+    known = {(line.probe, line.point) for line in run.lines if line.cpu in handling}
+    if not known or cpus <= handling:
+        return run
+    lines = [
+        line
+        for line in run.lines
+        if line.probe.startswith("storage.")
+        and (line.cpu in handling or line.cpu is None or (line.probe, line.point) not in known)
+    ]
+    others = [line for line in run.lines if not line.probe.startswith("storage.")]
+    figures = [record for record in run.records if not record.probe.startswith("storage.")]
+    figures += Run.of_lines(run.header, lines, run.footer).records
+    return Run(run.header, figures, run.footer, lines=(*others, *lines), path=run.path, notes=run.notes)
 
 
 def source_of(record: Record) -> Source:
@@ -75,8 +109,10 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
             rate = (record.point.block_bytes or 0) / mean_s if mean_s else None
         if not record.point.block_bytes or rate is None:
             continue
-        done = float(record.work.bytes)
-        curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), visits_of(run, record)))
+        done, start_s = float(record.work.bytes), (positive(found(record), "start_ns") or 0.0) / 1e9
+        visits = visits_of(run, record)
+        each = tuple(moved / seconds for moved, seconds in _visits(run, record) if seconds)
+        curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), visits, start_s, each))
     # A few visits to one block size say little: how far they lie apart is said by all of the curve.
     deviation = math.sqrt(statistics.fmean(own.visits.deviation**2 for own in curve)) if curve else 0.0
     degrees = sum(max(own.visits.visits - 1, 0) for own in curve)
@@ -87,23 +123,30 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
 
 
 def at_block(curve: Sequence[Rate], block: int) -> Rate:
-    """The rate at a block size: between two that were measured, on logarithms; beyond them the nearest."""
+    """The rate at a block size: between two that were measured, by the time of a block; else the nearest."""
     for first, second in itertools.pairwise(curve):
         if first.block <= block <= second.block:
-            rate, nearer = _on_logarithms(block, (first.block, first.rate), (second.block, second.rate))
-            return replace((first, second)[nearer], block=block, rate=rate)
+            ends = (first.block, first.block / first.rate), (second.block, second.block / second.rate)
+            seconds, nearer = _in_proportion(block, *ends)
+            return replace((first, second)[nearer], block=block, rate=block / seconds)
     return min(curve, key=lambda own: abs(math.log(own.block / max(block, 1))))
 
 
-def _on_logarithms(at: float, first: tuple[float, float], second: tuple[float, float]) -> tuple[float, bool]:
-    """What lies between two points, in proportion on both logarithms; whether it is nearer to the second."""
-    share = math.log(at / first[0]) / math.log(second[0] / first[0])
-    value = math.exp((1 - share) * math.log(first[1]) + share * math.log(second[1]))
-    return value, share >= 0.5  # noqa: PLR2004 - the middle
+def _in_proportion(at: float, first: tuple[float, float], second: tuple[float, float]) -> tuple[float, bool]:
+    """What lies between two points on the line through them; whether it is nearer to the second.
+
+    The time of a call is a cost of its own and one of each byte.
+    """
+    share = (at - first[0]) / (second[0] - first[0])
+    return (1 - share) * first[1] + share * second[1], at * at >= first[0] * second[0]
 
 
 def pooled(curve: Sequence[Rate], least: int, most: float = math.inf) -> Rate | None:
-    """All blocks of these sizes as one: bytes over time; None where there is none."""
+    """All blocks of these sizes as one, at the median rate of all visits; None where there is none.
+
+    A disk has slow spells that last longer than a visit, such as the host's while it writes what was written
+    before: a job meets one, or none.
+    """
     own = [rate for rate in curve if least <= rate.block <= most]
     if not own:
         return None
@@ -112,8 +155,9 @@ def pooled(curve: Sequence[Rate], least: int, most: float = math.inf) -> Rate | 
         return best_block(own)
     near = max(own, key=lambda rate: rate.measured)
     visits = replace(near.visits, visits=sum(rate.visits.visits for rate in own))
-    seconds = sum(rate.measured / rate.rate for rate in own)
-    return replace(near, rate=moved / seconds, measured=moved, visits=visits)
+    each = [visit for rate in own for visit in rate.each] or [rate.rate for rate in own]
+    start_s = statistics.fmean(rate.start_s for rate in own)
+    return replace(near, rate=statistics.median(each), measured=moved, visits=visits, start_s=start_s)
 
 
 def best_block(curve: Sequence[Rate]) -> Rate:
@@ -160,15 +204,7 @@ def _mean_s(record: Record) -> float | None:
 
 def visits_of(run: Run, record: Record) -> Spread:
     """The variation between the visits of all rounds to a figure; of a run without its lines, its rounds."""
-    visits = []
-    for line in run.lines:
-        if line.probe != record.probe or line.point != record.point or line.summary is None:
-            continue
-        rate, mean = positive(found(line), "bytes_per_s"), line.summary.mean
-        if rate is not None and line.work.bytes:
-            visits.append((line.work.bytes, line.work.bytes / rate))
-        elif mean and mean > 0:
-            visits.append((line.samples, line.samples * mean / 1e9))
+    visits = _visits(run, record)
     if visits:
         return Spread.of(visits)
     ends = found(record).at("bytes_per_s_between_blocks")
@@ -179,6 +215,20 @@ def visits_of(run: Run, record: Record) -> Spread:
     if isinstance(means, list):
         return Spread.of([(1.0, mean) for mean in means if isinstance(mean, int | float)])
     return Spread.of([(1.0, own.p50) for own in record.rounds or record.blocks])
+
+
+def _visits(run: Run, record: Record) -> list[tuple[float, float]]:
+    """What each visit to a figure did, bytes or operations, and in how many seconds."""
+    visits: list[tuple[float, float]] = []
+    for line in run.lines:
+        if line.probe != record.probe or line.point != record.point or line.summary is None:
+            continue
+        rate, mean = positive(found(line), "bytes_per_s"), line.summary.mean
+        if rate is not None and line.work.bytes:
+            visits.append((line.work.bytes, line.work.bytes / rate))
+        elif mean and mean > 0:
+            visits.append((line.samples, line.samples * mean / 1e9))
+    return visits
 
 
 def singles(record: Record) -> tuple[float, ...]:
@@ -235,11 +285,11 @@ def depths(run: Run, probe: str, name: str) -> list[Depth]:
 
 
 def between(line: Sequence[Depth], size: int) -> Part:
-    """A block of a size between measured ones: in proportion, on logarithms; beyond them by the byte."""
+    """A block of a size between measured ones: in proportion; beyond them by the byte."""
     for first, second in itertools.pairwise(line):
         if first.size <= size <= second.size:
             ends = (first.size, first.part.seconds), (second.size, second.part.seconds)
-            seconds, nearer = _on_logarithms(size, *ends)
+            seconds, nearer = _in_proportion(size, *ends)
             return replace((first, second)[nearer].part, seconds=seconds)
     if size < line[0].size:
         return line[0].part

@@ -122,7 +122,7 @@ def _cold(known: Known, count: float, size: float) -> list[Part]:
         parts = [opening.times(count), disk.times(count)]
         more = size
     if more > 0:
-        parts.append(storage.cold(known, BLOCK).part("their bytes from the disk", count * more))
+        parts += storage.streams(known, count * more, count=count, name="their bytes from the disk")
     return parts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from latlab.predict import figures
 from latlab.predict.cases import Case, Known, missing, split
@@ -12,12 +13,14 @@ from latlab.predict.job import BLOCK, Job
 from latlab.predict.model import Part
 
 FROM_DISK, FROM_CACHE = "reading from the disk", "reading from the page cache"
+STARTING = "starting to read ahead"
 PAST_READ, PAST_WRITE = "reading past the page cache", "writing past the page cache"
 TO_DISK, TO_CACHE, DURABLE = "writing to the disk", "writing into the page cache", "making it durable"
 #: What `storage.sync` writes at once.
 _SYNCED = 4096
-_APPENDED = (("append", "fsync"), ("append", "fdatasync"), ("overwrite", "fsync"), ("overwrite", "fdatasync"))
-_SMALL = 64 << 10
+#: Of what is appended fdatasync writes the new size, too, as fsync does.
+_APPENDED = (("append", "fdatasync"), ("append", "fsync"), ("overwrite", "fdatasync"), ("overwrite", "fsync"))
+_SMALL, _LARGE = 64 << 10, 4 << 20
 
 
 def curve(known: Known, probe: str, path: str, what: str) -> list[Rate]:
@@ -32,15 +35,30 @@ def curve(known: Known, probe: str, path: str, what: str) -> list[Rate]:
 def cold(known: Known, block: int) -> Rate:
     """Reading what is not in the page cache; past the cache where only that was measured.
 
-    The kernel reads ahead, in large pieces whatever the block: all blocks from 16 KiB on are one figure.
-    Below it the calls count.
+    The kernel reads ahead, in large pieces whatever the block: blocks from 16 KiB to 4 MiB are one figure.
+    Below it the calls count; beyond it nothing is read while one is copied.
     """
     own = figures.rates(known.run, READ, "buffered-cold")
     if own:
-        stream = figures.pooled(own, AHEAD)
-        return stream if stream and block >= AHEAD else figures.at_block(own, block)
+        stream = figures.pooled(own, AHEAD, _LARGE)
+        return stream if stream and AHEAD <= block <= _LARGE else figures.at_block(own, block)
     direct = figures.rates(known.run, READ, "direct")
     return figures.best_block(direct) if direct else missing(FROM_DISK, READ)
+
+
+def streams(
+    known: Known, size: float, block: int = BLOCK, count: float = 1, name: str = FROM_DISK
+) -> list[Part]:
+    """So many streams of so many bytes together, of files that are not in the page cache.
+
+    Until read-ahead has grown, a stream is as slow as small requests past the cache.
+    """
+    own = cold(known, block)
+    small = figures.rates(known.run, READ, "direct")
+    slow = figures.at_block(small, _SMALL).rate if small else own.rate
+    start_s = min(own.start_s * count, size * max(1 / slow - 1 / own.rate, 0.0))
+    starting = [Part(STARTING, start_s, own.source, own.visits)] if start_s else []
+    return [*starting, own.part(name, size)]
 
 
 def warm(known: Known, block: int) -> Rate:
@@ -73,17 +91,18 @@ def read(job: Job, known: Known) -> list[Case]:
         rates = curve(known, READ, "direct", PAST_READ)
         return [Case.of([figures.at_block(rates, block).part(PAST_READ, size)])]
     return [
-        Case.of(_reading(known, block, size, share), when)
+        Case.of(_reading(job, known, share), when)
         for when, share in split(size, known.limits.memory, known.cached, options.cache)
     ]
 
 
-def _reading(known: Known, block: int, size: float, share: float) -> list[Part]:
-    parts = []
+def _reading(job: Job, known: Known, share: float) -> list[Part]:
+    """A stream, of which this share is in the page cache."""
+    size, block, parts = job.bytes, job.options.block or BLOCK, []
     if share > 0:
         parts.append(warm(known, block).part(FROM_CACHE, size * share, "cpu"))
     if share < 1:
-        parts.append(cold(known, block).part(FROM_DISK, size * (1 - share)))
+        parts += streams(known, size * (1 - share), block, max(job.files, 1))
     return parts
 
 
@@ -155,20 +174,20 @@ def copy(job: Job, known: Known) -> list[Case]:
     own = written(job, known)
     cases = []
     for when, share in split(size, known.limits.memory, known.cached, job.options.cache):
-        reading = _reading(known, block, size, share)
+        reading = _reading(job, known, share)
         if share < 1 and own[0].resource == "cpu" and len(own) == 1:
             copied = warm(known, block).part("copying it out of the page cache", size, "cpu")
             disk = [part for part in reading if part.resource == "disk"]
-            cases.append(Case(when, (*disk, copied, *own), _ahead))
+            cases.append(Case(when, (*disk, copied, *own), partial(_ahead, len(disk))))
         else:
             cases.append(Case.of([*reading, *own], when))
     return cases
 
 
-def _ahead(times: Sequence[float]) -> float:
-    """The disk, partly beside everything else."""
-    disk, *others = times
-    return (max(disk, sum(others)) + sum(times)) / 2
+def _ahead(count: int, times: Sequence[float]) -> float:
+    """The disk, which is the first so many, partly beside everything else."""
+    disk, others = sum(times[:count]), sum(times[count:])
+    return (max(disk, others) + disk + others) / 2
 
 
 def blocks(job: Job, known: Known) -> list[Case]:
@@ -187,7 +206,7 @@ def blocks(job: Job, known: Known) -> list[Case]:
 
 
 def at_depth(known: Known, probe: str, name: str, size: int, depth: int) -> Part:
-    """One block of this size, when so many are under way: what one adds to the time of all.
+    """One block of this size, when so many are under way at most: what one adds to the time of all.
 
     Raises:
         NotMeasuredError: no such depth was measured.
@@ -195,9 +214,8 @@ def at_depth(known: Known, probe: str, name: str, size: int, depth: int) -> Part
     own = figures.depths(known.run, probe, name)
     if not own:
         missing(f"{name} at random places", probe)
-    deepest = [each for each in own if each.depth <= depth]
+    # Of each size the deepest that was measured: large blocks at fewer depths than small ones.
+    deepest = {each.size: each for each in sorted(own, key=lambda each: each.depth) if each.depth <= depth}
     if not deepest:
         missing(f"{name} at random places at depth {depth}", probe)
-    nearest = max(each.depth for each in deepest)
-    line = sorted((each for each in deepest if each.depth == nearest), key=lambda each: each.size)
-    return figures.between(line, size)
+    return figures.between([deepest[each] for each in sorted(deepest)], size)

@@ -12,7 +12,7 @@ from latlab.predict.cases import Case, Known, NotGivenError, NotMeasuredError, m
 from latlab.predict.job import BLOCK, ON_DISK, Job, Kind
 from latlab.predict.kept import Calibration
 from latlab.predict.transfers import PROBE, transfers
-from latlab.units import format_bytes_as_asked, format_seconds
+from latlab.units import format_bytes_as_asked, format_ns
 
 #: Less gain is none.
 _LEAST_GAIN: Final = 1.2
@@ -163,7 +163,7 @@ def _notes(job: Job, known: Known) -> Iterator[str]:
     room = format_bytes_as_asked(known.limits.memory)
     if known.limits.returned and (size := taken(job, known.cached or 0)):
         each = figures.found_by_host(known.run)
-        more = "longer" if each is None else f"up to {format_seconds(each * size)} longer"
+        more = "longer" if each is None else f"up to {format_ns(each * size * 1e9, digits=2)} longer"
         yield f"free memory goes back to the host here: where it has to be found again, this takes {more}"
     unknown = options.cache is None and not options.direct and known.cached is None
     if job.kind in {"read", "copy"} and unknown and job.bytes > known.limits.memory:

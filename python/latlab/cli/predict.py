@@ -301,7 +301,7 @@ def _calibrate(directory: str | None, name: str | None) -> None:
     def say(line: str) -> None:
         sys.stderr.write(line + "\n")
 
-    say(f"about {SECONDS // 60} minutes; writes {WRITES >> 30} GiB into a folder that is removed at the end")
+    say(f"at most {SECONDS // 60} minutes; writes {WRITES >> 30} GiB in a folder that is removed afterwards")
     found = kept.calibration(calibrate(directory, name, say))
     if found is None:
         raise UserError(f"fewer than {kept.LEAST_KINDS} kinds of jobs could be run: ranges stay uncalibrated")

@@ -9,7 +9,7 @@ from latlab.errors import UserError
 from latlab.predict import kept
 from latlab.predict.answer import Branch, Gain, Prediction, Refused, span
 from latlab.predict.cases import Known
-from latlab.predict.figures import FAULT, where_programs_wait
+from latlab.predict.figures import FAULT, FILES, where_programs_wait
 from latlab.predict.job import Cache, Connections, Flush, Job, Options, parse
 from latlab.predict.place import Limits, Place, limits, place_of
 from latlab.predict.plan import Step, predict_plan
@@ -114,7 +114,7 @@ def newest(probes: Collection[str], name: str | None = None) -> Run:
     Raises:
         UserError: there is no such run, or none at all.
     """
-    store, wanted = Store(), {*probes, FAULT}
+    store, wanted = Store(), {*probes, FAULT, FILES}
     if name is not None or not (entries := store.entries()):
         return read_file(store.resolve(name or "last"), only=wanted)
     for entry in entries[: -_MOST_RUNS - 1 : -1]:

@@ -41,6 +41,8 @@ _MADE: Final = (_WRITTEN, _COPIED)
 #: What all of them leave on the disk at most, and what they write in all.
 ROOM: Final = 5 << 30
 WRITES: Final = 20 << 30
+#: From this load for each CPU on, what others do decides how long jobs take.
+_BUSY: Final = 0.5
 #: About how long it takes, at most, where a disk is one.
 SECONDS: Final = 180
 #: ioctl_iflags(2), and EXT4_TOPDIR_FL.
@@ -92,6 +94,7 @@ def calibrate(
     outcomes = []
     answers = [asked(job, own, at, calibrated=False) for job, own in zip(jobs, runs, strict=True)]
     with _scratch(at) as folder:
+        busy = os.getloadavg()[0]
         _lay_out(folder)
         took: list[list[float]] = [[] for _ in kinds]
         for _ in range(_ROUNDS):
@@ -111,6 +114,8 @@ def calibrate(
             outcomes.append(outcome_of(found, statistics.median(times), kept.identity(here), kind.name))
             say(f"{kind.name}: {outcomes[-1].actual:.3g} s, predicted {outcomes[-1].predicted:.3g} s")
     kept.keep(outcomes, instead_of="calibrate")
+    if busy > _BUSY * (os.cpu_count() or 1):
+        say(f"others used the machine (load {busy:.1f}): repeat it on an idle one, for narrower ranges")
     return outcomes
 
 

@@ -23,6 +23,8 @@ FAULT = "vm.fault"
 #: A first touch that takes longer than so many others is of memory that the host had to find (`vm.fault`).
 _FOUND: Final = 2.0
 _LINE: Final = 64
+#: Of smaller new files the file costs more than its bytes.
+_LARGE_FILE: Final = 1_000_000
 #: From this block on reading ahead decides how fast a cold stream is, and not the call.
 AHEAD: Final = 16 << 10
 #: Shares of a distribution that single operations are drawn from.
@@ -120,6 +122,19 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
         replace(own, visits=replace(own.visits, deviation=deviation, degrees=degrees))
         for own in sorted(curve, key=lambda own: own.block)
     ]
+
+
+def new_files(run: Run) -> Rate | None:
+    """Writing new files of 1 MB or more into the page cache, at the rate of the fastest size."""
+    found_ = []
+    for record in run.select(FILES, operation="write", engine="psync", sync=None).measured():
+        size, done = record.point.file_bytes or 0, float(record.work.ops or record.samples)
+        phases = found(record).sections("phases")
+        mean_ns = next((positive(own, "mean_ns") for own in phases if own.text("name") == "write"), None)
+        if size >= _LARGE_FILE and mean_ns:
+            spread = visits_of(run, record)
+            found_.append(Rate(size, size / mean_ns * 1e9, size * done, source_of(record), spread))
+    return best_block(found_) if found_ else None
 
 
 def at_block(curve: Sequence[Rate], block: int) -> Rate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from latlab.predict import figures
@@ -13,7 +14,7 @@ from latlab.predict.job import BLOCK, Job
 from latlab.predict.model import Part
 
 FROM_DISK, FROM_CACHE = "reading from the disk", "reading from the page cache"
-STARTING = "starting to read ahead"
+STARTING, NEW = "starting to read ahead", "making room in a new file"
 PAST_READ, PAST_WRITE = "reading past the page cache", "writing past the page cache"
 TO_DISK, TO_CACHE, DURABLE = "writing to the disk", "writing into the page cache", "making it durable"
 #: What `storage.sync` writes at once.
@@ -67,12 +68,17 @@ def warm(known: Known, block: int) -> Rate:
 
 
 def memory(known: Known, block: int) -> Rate:
-    """Writing into the page cache: small blocks on their own, larger ones as before a flush at the end."""
+    """Writing into the page cache of a file that is there."""
+    return figures.at_block(_overwriting(known) or missing(TO_CACHE, WRITE), block)
+
+
+def _overwriting(known: Known) -> list[Rate]:
+    """Small blocks on their own, larger ones as before a flush at the end."""
     own = [
         *figures.rates(known.run, WRITE, "buffered"),
         *figures.rates(known.run, WRITE, "buffered-fsync-end", alone=True),
     ]
-    return figures.at_block(sorted(own, key=lambda each: each.block) or missing(TO_CACHE, WRITE), block)
+    return sorted(own, key=lambda each: each.block)
 
 
 def to_disk(known: Known, block: int) -> Rate:
@@ -121,7 +127,8 @@ def written(job: Job, known: Known) -> list[Part]:
         parts = [figures.at_block(rates, block).part(PAST_WRITE, size)]
         return [*parts, *synced(known, 1, _SYNCED)] if options.fsync == "end" else parts
     if options.fsync == "end":
-        return [to_disk(known, block).part(TO_DISK, size), *synced(known, 1, _SYNCED)]
+        disk = to_disk(known, block).part(TO_DISK, size)
+        return [disk, *_new(known, size), *synced(known, 1, _SYNCED)]
     return into_cache(known, size, block)
 
 
@@ -132,7 +139,23 @@ def into_cache(known: Known, size: float, block: int) -> list[Part]:
     parts = [memory(known, block).part(TO_CACHE, held, "cpu")] if held else []
     if size > held:
         parts.append(to_disk(known, block).part(TO_DISK, size - held))
-    return parts
+    return [*parts, *_new(known, size)]
+
+
+def _new(known: Known, size: float) -> list[Part]:
+    """What a new file takes besides: room, and pages that nobody had. Streams overwrite a file.
+
+    By the largest new files of the run, at their fastest: where the host had to find memory first, that is
+    another part.
+    """
+    curve, own = _overwriting(known), figures.new_files(known.run)
+    if own is None or not curve:
+        return []
+    over = figures.best_block(curve)
+    seconds = size * (1 / own.rate - 1 / over.rate)
+    # They are measured once, and vary as other writing into memory does.
+    part = replace(own, visits=over.visits).part(NEW, size, "cpu")
+    return [replace(part, seconds=seconds)] if seconds > 0 else []
 
 
 def synced(known: Known, count: int, block: int) -> list[Part]:
@@ -175,7 +198,7 @@ def copy(job: Job, known: Known) -> list[Case]:
     cases = []
     for when, share in split(size, known.limits.memory, known.cached, job.options.cache):
         reading = _reading(job, known, share)
-        if share < 1 and own[0].resource == "cpu" and len(own) == 1:
+        if share < 1 and all(part.resource == "cpu" for part in own):
             copied = warm(known, block).part("copying it out of the page cache", size, "cpu")
             disk = [part for part in reading if part.resource == "disk"]
             cases.append(Case(when, (*disk, copied, *own), partial(_ahead, len(disk))))

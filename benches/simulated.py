@@ -61,12 +61,15 @@ class Machine:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = list(runs)
-        logs: dict[Key, dict[int, float]] = defaultdict(dict)
+        all_: dict[Key, dict[int, float]] = defaultdict(dict)
+        sound: dict[Key, dict[int, float]] = defaultdict(dict)
         for number, run in enumerate(runs):
             for record in run.records:
                 for key, value in figures(record):
-                    if not record.disturbed:
-                        logs[key][number] = math.log(value)
+                    for own in (all_,) if record.disturbed else (all_, sound):
+                        own[key][number] = math.log(value)
+        # As a comparison does: what is disturbed in most runs is compared as it is.
+        logs = {key: sound[key] if 2 * len(sound[key]) >= len(own) else own for key, own in all_.items()}
         self._known = {run.id: [(each, list(figures(each))) for each in run.records] for run in runs}
         self.levels = {key: statistics.fmean(own.values()) for key, own in logs.items()}
         self.deviations = {

@@ -170,6 +170,26 @@ def test_a_figure_that_was_disturbed_in_every_run_of_a_side_is_not_called_change
     assert of(one, "RAM").b.runs == 4  # type: ignore[union-attr]
 
 
+def test_what_most_runs_of_both_sides_have_is_how_the_machine_is(made: Made) -> None:
+    def disturbed(record: Record) -> Record:
+        return msgspec.structs.replace(record, flags=["disturbed"]) if in_ram(record) else record
+
+    def ran(seed: int, factor: float = 1.0) -> Run:
+        return made(seed, change=lambda record: factor if in_ram(record) else 1.0)
+
+    def noisy(seeds: range, factor: float = 1.0) -> list[Run]:
+        return [changed_records(ran(seed, factor), disturbed) for seed in seeds]
+
+    a = [*noisy(range(4)), ran(4)]
+    same = compare(*sides(a, noisy(range(5, 10))))
+    assert of(same, "RAM").kind == "same"
+    assert [own and own.runs for own in (of(same, "RAM").a, of(same, "RAM").b)] == [5, 5]
+    assert of(compare(*sides(a, noisy(range(5, 10), 1.3))), "RAM").kind == "changed"
+    # Two runs do not say how far such runs lie apart.
+    few = of(compare(*sides(noisy(range(2)), noisy(range(5, 7)))), "RAM")
+    assert (few.kind, few.why) == ("cannot-tell", "disturbed in A and B")
+
+
 def test_headlines_of_one_name_at_different_points_are_distinguished(made: Made) -> None:
     def elsewhere(record: Record) -> Record:
         if record.probe != "memory.load.dependent" or record.point.working_set_bytes != 256 << 20:

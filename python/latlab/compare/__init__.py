@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab import _core
-from latlab.compare.contrast import contrasts
+from latlab.compare.contrast import SEVERAL, contrasts
 from latlab.compare.sides import Objections, Side, both, environment, is_like, side
 from latlab.compare.tails import Tail, tails
 from latlab.compare.verdict import Kind, Verdict, verdicts
@@ -255,7 +255,7 @@ def compare(
     figures: list[Figure] = []
     pending: list[tuple[Figure, list[list[Sample]]]] = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
-        first, second, others = (own.get(key, []) for own in sides)
+        first, second, others = _as_usual([own.get(key, []) for own in sides])
         name = names.get((key.probe, key.point), "") if key.quantile == "p50" else ""
         figure = _figure(key, name, first, second)
         why = _why_not(objections, key.probe, first, second, a, b)
@@ -332,6 +332,15 @@ def _figure(key: Key, name: str, first: Sequence[Sample], second: Sequence[Sampl
         "cannot-tell",
         ratio,
     )
+
+
+def _as_usual(groups: Sequence[Sequence[Sample]]) -> Sequence[Sequence[Sample]]:
+    """The samples of both sides and of kept runs, none of them disturbed where most of both sides' are.
+
+    That is then how the machine is, and how far several such runs lie apart says by how much.
+    """
+    mostly = all(len(own) >= SEVERAL and 2 * len(_sound(own)) < len(own) for own in groups[:2])
+    return [[replace(each, disturbed=False) for each in own] for own in groups] if mostly else groups
 
 
 def _values(samples: Sequence[Sample]) -> Values | None:

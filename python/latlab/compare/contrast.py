@@ -35,7 +35,7 @@ _USUAL: Final = (
 _USUAL_DEGREES: Final = 4.0
 #: So many runs a side say by themselves how far they lie apart. With fewer, what each says of its own
 #: precision bounds that from below: kin may lie closer together than a figure's own runs.
-_SEVERAL: Final = 3
+SEVERAL: Final = 3
 
 
 def contrasts(figures: Sequence[Sequence[Sequence[Sample]]]) -> list[Contrast]:
@@ -72,7 +72,7 @@ def _contrast(
         error = usual * math.sqrt(1 / len(first) + 1 / len(second))
         return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
     ratio, error, between, degrees = known
-    if runs >= _SEVERAL:
+    if runs >= SEVERAL:
         # How precise each run is shows in how far they lie apart.
         own = math.hypot(_step(first), _step(second))
     return Contrast(ratio, max(error, own), between, degrees, runs)

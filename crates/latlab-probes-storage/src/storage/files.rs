@@ -351,7 +351,7 @@ names and cuts its data as a program does, and takes its own time stamps (0.2 µ
 Both use the same absolute paths, so the difference is Python's own, where it is larger than the variation \
 of the file system: its objects, its buffers, and the calls that it makes besides (fstat, ioctl, lseek at \
 each open). It writes through a buffer: files below 8 KiB are handed to the kernel at close.",
-        method_version: 2,
+        method_version: 3,
         unit: Unit::Ns,
         convention: "one file, all its steps",
         needs: &["a directory on a disk", "48 MiB of memory"],

@@ -195,7 +195,7 @@ and the tails are shown side by side.
 First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since \
 the machine was started cannot be known; where it has, the two readings take equally long. Each region can \
 be read for the first time only once; the record says how much is left.",
-        method_version: 1,
+        method_version: 2,
         unit: Unit::Ns,
         convention: "each byte read counts once a reading",
         needs: &["a directory of files that nothing has read (--first-touch)", "the thorough profile"],

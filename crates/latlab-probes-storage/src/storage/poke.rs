@@ -238,7 +238,7 @@ poked into.
 Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions \
 are checked, and the kernel and the device under the file counted at least a page fetched for each cold or \
 direct poke.",
-        method_version: 2,
+        method_version: 3,
         unit: Unit::Ns,
         convention: "one poke: seek, read and write back one byte",
         needs: &["Linux", "a directory on a disk"],

@@ -98,7 +98,7 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
 number of reads, so none is empty at low rates; those that are due before all of them have ended are read \
 as well, so that no stall is cut off by a block's end. The proof is that of storage.read.random: contents, \
 extents, the kernel's and the device's count of bytes.",
-        method_version: 3,
+        method_version: 4,
         unit: Unit::Ns,
         convention: "one 4 KiB block, from its due time to its end",
         needs: &["a disk with direct I/O", "room for the test file"],

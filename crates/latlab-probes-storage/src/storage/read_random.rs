@@ -51,7 +51,7 @@ does not matter. \
 Where everything takes milliseconds, or only some far reads do, nothing is concluded (a limit, a network, a \
 cache before a spinning disk); the kernel's flag \"rotational\" is shown but not used. A cache as large as \
 the file counts as solid state.",
-        method_version: 2,
+        method_version: 3,
         unit: Unit::Ns,
         convention: "one block, from before its submission to its end; bytes as read",
         needs: &["a disk with direct I/O", "room for the test file"],

@@ -83,7 +83,7 @@ calls cold.
 
 Both sums must be that of what was written, so neither can be left out. Memory that a program allocates for \
 each reading costs page faults too (alloc.reuse).",
-        method_version: 1,
+        method_version: 2,
         unit: Unit::Ns,
         convention: "one whole file, its bytes added up",
         needs: &["a directory on a disk"],

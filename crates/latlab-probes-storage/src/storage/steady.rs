@@ -160,7 +160,7 @@ A cache below that holds the whole file answers from its second round on; then t
 step there, and the finding says so. One block at a time may not keep all channels of a drive busy: \
 storage.read.random and storage.write.random vary the queue depth. fio --rw=read --bs=1M --direct=1 \
 --ioengine=psync --time_based --runtime=20 --write_bw_log=... --log_avg_msec=250 logs the same.",
-        method_version: 1,
+        method_version: 2,
         unit: Unit::Ns,
         convention: "each byte read or written counts once",
         needs: &["a disk: no file system in memory", "direct I/O", "the thorough profile"],

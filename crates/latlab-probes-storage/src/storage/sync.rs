@@ -275,7 +275,7 @@ is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSY
 is, does. \
 There overwrite and append are measured with both, the bytes are read back, and nothing counts what reached \
 the drive.",
-        method_version: 1,
+        method_version: 2,
         unit: Unit::Ns,
         convention: "one write of 4 KiB with everything that makes it durable",
         needs: &["Linux or macOS", "a directory on a disk"],

@@ -36,7 +36,7 @@ Every byte is taken from the run's budget before it is written, so a block has a
 time: 45 s of writing would be 100 GB of wear. \
 The kernel's count of bytes sent to storage must grow by all that was written, so must the count of the \
 device under the file, and a median below 2 µs cannot come from a device.",
-        method_version: 1,
+        method_version: 2,
         unit: Unit::Ns,
         convention: "one block, from before its submission to its end; bytes as written",
         needs: &["a disk with direct I/O", "room for the test file"],

@@ -120,7 +120,7 @@ credits are faster than hours of writing (storage.steady). Where the device inte
 small write on another CPU waits for that one to wake it (46 µs and 62 µs were seen), so the CPU is part of \
 the figure. To compare, pinned to the same CPU: fio --ioengine=psync --direct=1 --rw=write --overwrite=1 \
 --refill_buffers --bs=...",
-        method_version: 1,
+        method_version: 2,
         unit: Unit::Ns,
         convention: "each byte written counts once",
         needs: &["a disk: no file system in memory", "room for the test file"],

@@ -127,9 +127,20 @@ fn group_stat_path() -> Option<PathBuf> {
             } else {
                 return None;
             };
-            Some(Path::new(mount).join(path).join("cpu.stat"))
+            let own = Path::new(mount).join(path);
+            // A quota stops all below its group, and only that group counts it.
+            let with_quota = own.ancestors().take_while(|group| group.starts_with(mount)).find(has_quota);
+            Some(with_quota.unwrap_or(&own).join("cpu.stat"))
         })
         .find(|path| path.exists())
+}
+
+/// `cpu.max` (version 2: `max 100000` is none) or `cpu.cfs_quota_us` (version 1: -1 is none).
+fn has_quota(group: &&Path) -> bool {
+    let begins_with_a_digit = |text: String| text.starts_with(|first: char| first.is_ascii_digit());
+    ["cpu.max", "cpu.cfs_quota_us"]
+        .iter()
+        .any(|file| std::fs::read_to_string(group.join(file)).is_ok_and(begins_with_a_digit))
 }
 
 #[cfg(test)]

@@ -26,6 +26,22 @@ pub struct Cgroup {
     /// What is left under the strictest limit, file cache that can be dropped counted as free, bytes; `None`
     /// = no limit.
     pub memory_left_bytes: Option<u64>,
+    /// What it lets this process do with the disk of the measured directory; `None` = no limit is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskLimits>,
+}
+
+/// Limits of one disk, a second; `None` = none of this kind.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskLimits {
+    /// Bytes read.
+    pub read_bytes_per_s: Option<u64>,
+    /// Bytes written.
+    pub write_bytes_per_s: Option<u64>,
+    /// Requests that read.
+    pub read_requests_per_s: Option<u64>,
+    /// Requests that write.
+    pub write_requests_per_s: Option<u64>,
 }
 
 /// Version of the control group interface.
@@ -76,6 +92,43 @@ pub(crate) fn read(root: &Root, own_groups: &str, mounts: &[Mount]) -> Cgroup {
         }
     }
     limits
+}
+
+/// The strictest limits of a disk and of those that it is made of, by `major:minor`.
+pub(crate) fn disk_limits(
+    root: &Root,
+    own_groups: &str,
+    mounts: &[Mount],
+    devices: &[&str],
+) -> Option<DiskLimits> {
+    let hierarchy = Hierarchy::of("blkio", own_groups, mounts)?;
+    let mut limits = DiskLimits::default();
+    for group in hierarchy.groups(root) {
+        for (file, key, limit) in [
+            ("read_bps", "rbps", &mut limits.read_bytes_per_s),
+            ("write_bps", "wbps", &mut limits.write_bytes_per_s),
+            ("read_iops", "riops", &mut limits.read_requests_per_s),
+            ("write_iops", "wiops", &mut limits.write_requests_per_s),
+        ] {
+            let text = if group.v2 {
+                group.text(root, "io.max")
+            } else {
+                group.text(root, &format!("blkio.throttle.{file}_device"))
+            };
+            let text = text.unwrap_or_default();
+            let lines = text.lines().filter_map(|line| line.split_once(' '));
+            for (_, set) in lines.filter(|(device, _)| devices.contains(device)) {
+                // `7:0 1048576`, or `7:0 rbps=1048576 wbps=max riops=max wiops=max`.
+                let own = if group.v2 {
+                    set.split_ascii_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+                } else {
+                    Some(set.trim())
+                };
+                *limit = least(*limit, own.and_then(|own| own.parse().ok()));
+            }
+        }
+    }
+    (limits != DiskLimits::default()).then_some(limits)
 }
 
 fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {

@@ -207,6 +207,13 @@ pub(crate) fn holding(disks: &[Disk], device: &str, source: &str) -> Option<Stri
         .map(|disk| disk.name.clone())
 }
 
+/// The numbers of a disk and of those that it is made of, as `major:minor`.
+pub(crate) fn below<'a>(disks: &'a [Disk], name: Option<&str>) -> Vec<&'a str> {
+    let Some(own) = disks.iter().find(|disk| Some(disk.name.as_str()) == name) else { return Vec::new() };
+    let made_of = disks.iter().filter(|disk| own.made_of.contains(&disk.name));
+    made_of.chain([own]).filter_map(|disk| disk.device.as_deref()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

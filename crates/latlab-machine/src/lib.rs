@@ -52,7 +52,7 @@ use std::path::Path;
 pub use boot::{Boot, BootOption, Mitigation};
 pub use cache::{Cache, CacheAgreement, CacheKind, CacheSource};
 pub use calls::{Calls, Libc, Rlimit, Rlimits, Space, Uname};
-pub use cgroup::{Cgroup, CgroupVersion};
+pub use cgroup::{Cgroup, CgroupVersion, DiskLimits};
 pub use cim::{WINDOWS_QUERY, describe_windows};
 pub use cpu::{CorePart, Cpu, Frequency};
 pub use cpuid::Registers;

@@ -135,6 +135,14 @@ pub(crate) fn read(
     limits
 }
 
+/// What the control groups let this process do with the measured disk, which is these devices.
+pub(crate) fn set_disk(limits: &mut Limits, root: &Root, mounts: &[Mount], devices: &[&str]) {
+    let groups = root.text("/proc/self/cgroup").unwrap_or_default();
+    if let Some(cgroup) = &mut limits.cgroup {
+        cgroup.disk = cgroup::disk_limits(root, &groups, mounts, devices);
+    }
+}
+
 /// Works out how much CPU and memory are left. `mapped` and `data` are what the process uses of the two
 /// resource limits, bytes.
 pub(crate) fn set_usable(limits: &mut Limits, memory: &Memory, mapped: Option<u64>, data: Option<u64>) {

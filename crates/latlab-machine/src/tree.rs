@@ -29,9 +29,11 @@ pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
     }
     let (caches, cache_agreement) = cache::read(root, registers, &mut notes);
     let memory = memory::read(root, calls, &mut notes);
-    let limits = limits::read(root, calls, &mounts, &memory, &mut notes);
+    let mut limits = limits::read(root, calls, &mounts, &memory, &mut notes);
     let disks = disks::read(root, &mut notes);
     let (file_systems, dir) = file_systems::read(&mounts, &disks, calls, dir, &mut notes);
+    let disk = dir.file_system.as_ref().and_then(|system| system.disk.as_deref());
+    limits::set_disk(&mut limits, root, &mounts, &disks::below(&disks, disk));
     Machine {
         numa: numa::read(root, memory.total_bytes, &mut notes),
         clock_source: kernel::clock_source(root, &mut notes),

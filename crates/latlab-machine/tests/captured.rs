@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
 use latlab_machine::{
-    CacheKind, CacheSource, Calls, CgroupVersion, MacText, Machine, MemoryBound, PowerSource, Registers,
-    Root, Seccomp, describe_mac, describe_tree, describe_windows,
+    CacheKind, CacheSource, Calls, CgroupVersion, DiskLimits, MacText, Machine, MemoryBound, PowerSource,
+    Registers, Root, Seccomp, describe_mac, describe_tree, describe_windows,
 };
 
 const MIB: u64 = 1 << 20;
@@ -276,6 +276,25 @@ fn version_1_groups_are_found_below_a_mount_that_shows_a_part_of_the_hierarchy()
         Some("docker")
     );
     assert_eq!(machine.cpu.microarchitecture.as_deref(), Some("Cascade Lake"));
+}
+
+#[test]
+fn limits_of_the_measured_disk_are_the_strictest_of_all_groups_above() {
+    for (name, version) in
+        [("cgroup-v1-container", CgroupVersion::V1), ("cgroup-v2-container", CgroupVersion::V2)]
+    {
+        let limits = machine_at(name, "disk", "/etc/hosts").limits;
+        let cgroup = limits.cgroup.expect("cgroup limits");
+        assert_eq!(cgroup.version, Some(version));
+        let disk = DiskLimits {
+            read_bytes_per_s: Some(MIB),
+            write_requests_per_s: Some(100),
+            ..DiskLimits::default()
+        };
+        assert_eq!(cgroup.disk, Some(disk), "{name}");
+        let other = machine_at(name, "other-disk", "/").limits.cgroup.expect("cgroup limits");
+        assert_eq!(other.disk, None, "{name}");
+    }
 }
 
 #[test]

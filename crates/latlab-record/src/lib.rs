@@ -20,8 +20,8 @@ pub use fold::{FOLD_VERSION, fold};
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
 pub use kept::{keep_slowest, keep_values, significant, to_json};
 pub use line::{
-    Finding, Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings,
-    Severity, Tool, Totals, schema,
+    Finding, Footer, Header, Line, Meanwhile, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION,
+    Settings, Severity, Tool, Totals, schema,
 };
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{

@@ -213,6 +213,27 @@ pub struct Footer {
     /// The figures of the run without their shapes: no values, histograms, tail and blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Record>,
+    /// What else happened while it lasted; absent where nothing of that could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meanwhile: Option<Meanwhile>,
+}
+
+/// What else happened while a run lasted. Absent = could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Meanwhile {
+    /// Share of the time of windows in which the measuring thread was ready and waited for a CPU.
+    pub delayed: Option<f64>,
+    /// Share of that time in which a CPU quota stopped it.
+    pub throttled: Option<f64>,
+    /// Share of that time that the host took from its CPU (as the guest kernel was told).
+    pub stolen: Option<f64>,
+    /// Median frequency of the core, GHz.
+    pub core_ghz: Option<f64>,
+    /// CPUs that other programs kept busy, mean over the run.
+    pub other_cpus: Option<f64>,
+    /// Bytes a second that other programs read from and wrote to the measured disk.
+    pub other_disk_bytes_per_s: Option<f64>,
 }
 
 /// One line of a run file.

@@ -18,6 +18,7 @@ import msgspec
 
 from latlab.errors import WorkerError
 from latlab.run.core import core
+from latlab.run.meanwhile import Meanwhile
 from latlab.run.model import SCHEMA_MAJOR, SCHEMA_NAME, Check, Kind, Unit
 from latlab.run.point import Point
 from latlab.run.reader import Limits, read
@@ -38,11 +39,13 @@ class Brief:
         path: Its file.
         head: What of its header says on what and how it was measured.
         medians: Its wanted figures above zero, without those of which a proof failed.
+        meanwhile: What else happened while it lasted, where that is known.
     """
 
     path: Path
     head: Head
     medians: tuple[Sample, ...]
+    meanwhile: Meanwhile | None = None
 
 
 class _Summary(msgspec.Struct):
@@ -65,6 +68,7 @@ class _Figure(msgspec.Struct):
 class _Footer(msgspec.Struct, tag_field="line", tag="footer"):
     fold: int = 0
     figures: tuple[_Figure, ...] = ()
+    meanwhile: Meanwhile | None = None
 
 
 _BEGIN: Final = b'{"line":"record",'
@@ -95,7 +99,8 @@ def brief(
             footer = (_chosen(text, probes) if probes else None) or _FOOTER.decode(text)
             if footer.figures and footer.fold == core().FOLD_VERSION:
                 found = (_median(figure, wanted) for figure in footer.figures)
-                return Brief(path, own, tuple(median for median in found if median is not None))
+                medians = tuple(median for median in found if median is not None)
+                return Brief(path, own, medians, footer.meanwhile)
     except (OSError, ValueError, RecursionError, WorkerError):
         # What is wrong with the file is said by its reader.
         pass
@@ -164,4 +169,5 @@ def _label(point: bytes) -> str:
 
 def _of_run(path: Path, own: Head, run: Run, wanted: Callable[[str, str], bool]) -> Brief:
     medians = (each for each in run.samples if each.key.quantile == "p50")
-    return Brief(path, own, tuple(each for each in medians if wanted(each.key.probe, each.key.point)))
+    chosen = tuple(each for each in medians if wanted(each.key.probe, each.key.point))
+    return Brief(path, own, chosen, None if run.footer is None else run.footer.meanwhile)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from latlab.run import model
 from latlab.run.fold import folded, keeping
+from latlab.run.meanwhile import Counters, meanwhile
 from latlab.run.run import Run
 from latlab.run.sharing import Sharing
 from latlab.run.writer import RunWriter
@@ -31,6 +32,7 @@ class Journal:
         self.header: model.Header | None = None
         self.lines: list[model.Record] = []
         self.begun_ns = time.monotonic_ns()
+        self._began = Counters.now()
         self.notes: list[str] = []
 
     def open(self, header: model.Header) -> None:
@@ -62,6 +64,7 @@ class Journal:
                 disturbed_blocks=sum(block.disturbed for record in self.lines for block in record.blocks),
                 worker_restarts=restarts,
             ),
+            meanwhile=meanwhile(self.lines, header.machine, self._began, Counters.now()),
         )
         if self._sharing is not None:
             footer = self._sharing.footer(footer)

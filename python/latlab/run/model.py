@@ -15,6 +15,7 @@ import msgspec
 from latlab import units
 from latlab.errors import RunFileError
 from latlab.run.machine import Estimate, Level, Machine
+from latlab.run.meanwhile import Meanwhile
 from latlab.run.point import Point
 from latlab.run.values import LARGEST_INTEGER, Count, Json, Model, check_json
 from latlab.text import clean
@@ -437,6 +438,7 @@ class Footer(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
     totals: Totals = Totals()
     fold: Count = 0
     figures: tuple[Record, ...] = ()
+    meanwhile: Meanwhile | None = None
 
 
 class Header(Model, frozen=True, kw_only=True, tag_field="line", tag="header"):

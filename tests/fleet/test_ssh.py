@@ -42,7 +42,7 @@ class Site:
             (self.tools / name).write_text(text)
             (self.tools / name).chmod(0o755)
         for number, name in enumerate(HOSTS):
-            run = run_of(name, number, 4.0 if name == "node5" else 1.0)
+            run = run_of(name, number, 8.0 if name == "node5" else 1.0)
             (self.tools / f"{name}.jsonl").write_text(run)
         self.temporary = folder / "temporary"
         self.temporary.mkdir()

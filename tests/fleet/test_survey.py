@@ -115,6 +115,17 @@ def test_four_hosts_have_no_peers_and_nothing_is_said_of_them(
     assert "Without peers: node0, node1, node2 and node3" in said
 
 
+def test_a_figure_that_one_host_lacks_is_noted(written: Callable[..., Path]) -> None:
+    files = [written(f"node{seed}", seed) for seed in range(6)]
+    header, *lines, footer = files[4].read_text().splitlines()
+    figures = json.loads(footer)
+    lost = next(own for own in figures["figures"] if own["probe"] == "kernel.syscall" and own.get("summary"))
+    del lost["summary"]
+    files[4].write_text("\n".join([header, *lines, json.dumps(figures)]) + "\n")
+    (note,) = merge(files).notes
+    assert note == "No figure for system call (getppid): node4; see the run file."
+
+
 def test_several_runs_of_a_host_are_its_repeats(written: Callable[..., Path]) -> None:
     files = [written(f"node{seed % 6}", seed) for seed in range(18)]
     # One run of three is slow: the host's median is not.

@@ -345,10 +345,11 @@ class Cluster:
             measured = {file: name for file, name in measured.items() if not damage(file)}
             found = hosts(measured, measured)
         failed = (Failure(name, own.reason) for name, own in self.called().items() if own.reason)
+        survey = judged(*found)
         return replace(
-            judged(*found),
+            survey,
             failed=tuple(sorted(failed, key=lambda own: own.name)),
-            notes=tuple(self.notes),
+            notes=(*survey.notes, *self.notes),
         )
 
 

@@ -14,6 +14,7 @@ from latlab.compare import headlines
 from latlab.compare.sides import value_at
 from latlab.errors import RunFileError
 from latlab.run.brief import Brief, brief
+from latlab.run.meanwhile import Meanwhile
 from latlab.run.model import Machine, Unit
 from latlab.run.run import load
 from latlab.run.store import head
@@ -37,6 +38,12 @@ class Key(NamedTuple):
 
     probe: str
     point: str
+
+
+#: Wall time that a second of work takes on one CPU: quotas, other programs and the host make it longer.
+CPU_TIME: Final = Key("cpu.time", "1 s of work")
+#: Of which at least so much is left.
+_LEAST_LEFT: Final = 0.001
 
 
 class Class(NamedTuple):
@@ -83,9 +90,10 @@ class Host:
         name: How it is called: its name, or its file's where the run is anonymous.
         own_class: What it is compared with.
         machine: Its description.
-        figures: Headline figures, without disturbed ones.
-        disturbed: How many were.
+        figures: Headline figures; of several runs, without disturbed ones where there are others.
+        disturbed: How many figures of its runs were.
         runs: How many runs of it there are.
+        meanwhile: What else happened during the last of them.
     """
 
     name: str
@@ -94,6 +102,7 @@ class Host:
     figures: Mapping[Key, Value] = field(repr=False)
     disturbed: int
     runs: int
+    meanwhile: Meanwhile | None = None
 
 
 def hosts(
@@ -124,6 +133,7 @@ def hosts(
         short = brief(path, own, partial(_is_in, wanted))
         found.setdefault((name, which), []).append(short)
     together = {key: name for own in names.values() for key, name in own.items()}
+    together[CPU_TIME] = "1 s of CPU time"
     return [_host(name, which, runs) for (name, which), runs in found.items()], together
 
 
@@ -155,21 +165,24 @@ def class_of(machine: Machine, profile: str, only: Iterable[str] = ()) -> Class:
 
 def _host(name: str, which: Class, runs: list[Brief]) -> Host:
     values: dict[Key, list[Value]] = {}
-    disturbed = 0
-    for median in (median for run in runs for median in run.medians):
-        if median.disturbed:
-            disturbed += 1
-            continue
-        values.setdefault(Key(median.key.probe, median.key.point), []).append(
-            Value(median.value, median.error, median.unit)
-        )
+    disturbed: dict[Key, list[Value]] = {}
+    for run in runs:
+        for median in run.medians:
+            kept = disturbed if median.disturbed else values
+            key = Key(median.key.probe, median.key.point)
+            kept.setdefault(key, []).append(Value(median.value, median.error, median.unit))
+        lost = run.meanwhile.interrupted if run.meanwhile is not None else None
+        if lost is not None:
+            took = Value(1e9 / max(1 - lost, _LEAST_LEFT), None, "ns")
+            values.setdefault(CPU_TIME, []).append(took)
     return Host(
         name,
         which,
         runs[-1].head.machine,
-        {key: _together(own) for key, own in values.items()},
-        disturbed,
+        {key: _together(own) for key, own in (disturbed | values).items()},
+        sum(map(len, disturbed.values())),
         len(runs),
+        runs[-1].meanwhile,
     )
 
 

@@ -14,6 +14,7 @@ from latlab import _core
 from latlab.fleet import naming, why
 from latlab.fleet.host import Host, Key, by_class, hosts
 from latlab.run.model import Unit
+from latlab.text import listed
 
 Kind: TypeAlias = Literal["slow", "suspect", "ok", "no-peers"]
 
@@ -60,7 +61,7 @@ class Standing:
         number: The number of its class, from 1: the largest is 1.
         kind: `slow`: named; `suspect`: to be measured again; `no-peers`: its class has fewer than five hosts.
         because: Figures by which it is slow or suspect, the clearest first.
-        differs: What its description says that its peers' do not, with what to do.
+        differs: What its description and its run say that its peers' do not, with what to do.
     """
 
     host: Host
@@ -168,7 +169,27 @@ def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
         for number, (own, each) in enumerate(zip(classes.values(), held, strict=True), 1)
         for standing in _of_class(own, number, each, names, tests)
     ]
-    return Survey(_in_order(standings), tuple(map(len, classes.values())), tests, _visible(held, tests))
+    lacking = (
+        note for own, each in zip(classes.values(), held, strict=True) for note in _lacking(own, each, names)
+    )
+    return Survey(
+        _in_order(standings),
+        tuple(map(len, classes.values())),
+        tests,
+        _visible(held, tests),
+        notes=tuple(lacking),
+    )
+
+
+def _lacking(own: Sequence[Host], held: _Held, names: Mapping[Key, str]) -> Iterator[str]:
+    """Figures that most hosts of a class have and some do not: there they may be too slow to be measured."""
+    keys, distances = held
+    known = np.isfinite(distances.ratio)
+    for figure in map(int, np.flatnonzero(known.mean(axis=0) >= why.MOST)):
+        without = [own[int(host)].name for host in np.flatnonzero(~known[:, figure])]
+        if without:
+            shown = listed(without[:MOST_REASONS]) + ", ..." * (len(without) > MOST_REASONS)
+            yield f"No figure for {names.get(keys[figure], keys[figure].point)}: {shown}; see the run file."
 
 
 def _of_class(
@@ -182,7 +203,9 @@ def _of_class(
         return reason(key, names.get(key, key.point), figure.value, figure.unit, distances, at)
 
     for host, (kind, reasons) in zip(own, verdicts(distances, tests, reason_at), strict=True):
-        differs = why.differences(host, [peer for peer in own if peer is not host]) if reasons else ()
+        probes = {each.key.probe for each in reasons}
+        peers = [peer for peer in own if peer is not host]
+        differs = why.differences(host, peers, probes) if peers and reasons else ()
         yield Standing(host, number, kind, tuple(reasons[:MOST_REASONS]), tuple(differs))
 
 

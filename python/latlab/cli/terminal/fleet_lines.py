@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.fleet.naming import ALARMS, LEAST_HOSTS
+from latlab.fleet.why import NO_CAUSE
 from latlab.text import listed
 from latlab.units import format_factor, format_span, format_value
 
@@ -35,7 +36,7 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
     reported = [own for own in survey.standings if own.because or verbose]
     for own in reported if verbose else reported[:MOST]:
         lines += described(own.host.name, own, screen)
-        for text in own.differs:
+        for text in own.differs or [NO_CAUSE] * bool(own.because):
             lines += screen.wrapped(text, first="  ", rest="    ")
     if len(reported) > MOST and not verbose:
         lines += [Line(), *screen.wrapped(f"{len(reported) - MOST} more hosts: -v lists all.")]

@@ -112,10 +112,10 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 
 
 @contextlib.contextmanager
-def worker_process(fleet: Fleet, number: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker in a process of its own, without a nanny."""
+def worker_process(fleet: Fleet, number: int, *prefix: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own, without a nanny, started by `prefix`."""
     command = [
-        *(sys.executable, "-m", "distributed.cli.dask_worker", fleet.cluster.scheduler_address),
+        *(*prefix, sys.executable, "-m", "distributed.cli.dask_worker", fleet.cluster.scheduler_address),
         *("--host", f"127.0.0.{number + 2}", "--no-nanny", "--nthreads", "1", "--no-dashboard"),
         *("--name", "alone", "--local-directory", str(fleet.folder / "alone")),
     ]

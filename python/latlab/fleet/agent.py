@@ -22,11 +22,16 @@ from typing import Any, Final
 
 from latlab.installed import version
 from latlab.run.core import core
-from latlab.run.death import last_words
+from latlab.run.death import cause_of_death, last_words, oom_kills
 from latlab.run.process import clean_environment
 
 #: How long the process may take to end when it is told to, s: its worker's grace, and its file.
 _GRACE_S: Final = 10.0
+#: By these Python, Rust and the linker say that there was no memory.
+_NO_MEMORY: Final = (
+    *("MemoryError", "Cannot allocate memory", "can't start new thread"),
+    *("memory allocation of", "failed to map segment"),
+)
 #: Those of Python's variables by which the process finds the packages that this one uses.
 _PLACES: Final = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE")
 #: By the name of a lease, what ends it.
@@ -87,9 +92,15 @@ async def measure(
     """
     try:
         folder = getattr(dask_worker or _worker_of_task(), "local_directory", None)
-        with tempfile.TemporaryDirectory(
-            prefix="latlab-survey-", dir=folder, ignore_cleanup_errors=True
-        ) as own:
+        try:
+            made = tempfile.TemporaryDirectory(
+                prefix="latlab-survey-", dir=folder, ignore_cleanup_errors=True
+            )
+        except OSError as error:
+            return {
+                "failed": f"the disk of {folder or tempfile.gettempdir()} takes no folder: {error.strerror}"
+            }
+        with made as own:
             return await _measured(json.dumps(asked), own, most_s)
     finally:
         _lease(token).set()
@@ -106,7 +117,11 @@ def _worker_of_task() -> Any:  # noqa: ANN401 - as above
 
 
 async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
-    process = await _started("latlab.fleet.measuring", folder)
+    before = oom_kills()
+    try:
+        process = await _started("latlab.fleet.measuring", folder)
+    except OSError as error:
+        return {"failed": f"no process can be started: {error.strerror}"}
     try:
         assert process.stdin is not None  # noqa: S101 - pipes were asked for
         assert process.stdout is not None  # noqa: S101
@@ -122,8 +137,13 @@ async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
         await _ended(process)
     if code == 0 and packed:
         return {"packed": packed}
-    ended = f"the process was killed by signal {-code}" if code < 0 else f"exit code {code}, and no run file"
-    return {"failed": last_words(err) or ended}
+    said = last_words(err)
+    if code < 0:
+        said = "; its message: ".join(filter(None, [cause_of_death(code, fatal="", before=before), said]))
+    said = said or f"exit code {code}, and no run file"
+    if any(words in said for words in _NO_MEMORY):
+        said = f"there is not enough memory to measure: {said}"
+    return {"failed": said}
 
 
 async def link(token: str, asked: dict[str, Any], most_s: float) -> dict[str, Any]:
@@ -161,9 +181,13 @@ async def link(token: str, asked: dict[str, Any], most_s: float) -> dict[str, An
 async def _started(module: str, *arguments: str) -> asyncio.subprocess.Process:
     """A process that runs a module of ours, with pipes."""
     pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *command(module), *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment()
     )
+    # When memory runs out, the kernel ends it and not the worker that started it.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+    return process
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -14,8 +14,12 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from latlab.errors import LatlabError, WorkerError
+
+if TYPE_CHECKING:
+    from latlab.run.run import Run
 
 
 def main() -> int:
@@ -37,7 +41,8 @@ def main() -> int:
     except LatlabError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    except (OSError, KeyboardInterrupt) as error:
+    # The latter three, too, come of too little memory.
+    except (OSError, KeyboardInterrupt, MemoryError, ImportError, RuntimeError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     finally:
@@ -55,7 +60,7 @@ def _measured(asked: dict[str, object], folder: Path) -> bytes:
     """The run file, packed.
 
     Raises:
-        LatlabError: the settings are not possible here, or nothing was measured.
+        LatlabError: the settings are not possible here, or no whole run file came of it.
     """
     import zstandard  # noqa: PLC0415 - what is asked for is read, and its end watched, before anything is loaded
 
@@ -64,9 +69,22 @@ def _measured(asked: dict[str, object], folder: Path) -> bytes:
 
     file = folder / "run.latlab.jsonl"
     run = conduct(make_settings(**asked), out=file)
-    if run.stopped_by.startswith("failed") or not run.records:
-        raise WorkerError(run.stopped_by)
+    why_not = _why_not(run, folder.parent)
+    if why_not:
+        raise WorkerError(why_not)
     return zstandard.ZstdCompressor().compress(file.read_bytes())
+
+
+def _why_not(run: Run, folder: Path) -> str:
+    """Why a run is of no use; empty where it is."""
+    if run.write_error is not None:
+        return f"the disk of {folder} does not take the run file: {run.write_error}"
+    failed = run.stopped_by.startswith("failed")
+    if not failed and any(record.value is not None for record in run.records):
+        return ""
+    absent = [line.error for line in run.lines if line.error is not None]
+    why = next((own.text for own in absent if own.kind == "worker_died"), absent[0].text if absent else "")
+    return ": ".join(filter(None, [run.stopped_by if failed else "nothing was measured", why]))
 
 
 if __name__ == "__main__":

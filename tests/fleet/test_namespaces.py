@@ -32,36 +32,48 @@ FAR = "192.0.2.2"
 
 
 class Network:
-    """A switch, and hosts at it. The host at `FAR` is at the end of a path of the core's."""
+    """A switch, and hosts at it. One of them may be `FAR`, at the end of a path of the core's."""
 
-    def __init__(self, stack: contextlib.ExitStack, folder: Path) -> None:
+    def __init__(self, stack: contextlib.ExitStack, folder: Path, *, far: bool = True) -> None:
         self._stack = stack
         self.folder = folder
+        self.hosts: dict[str, str] = {}
+        if far:
+            self._lay_path()
+        else:
+            self.switch = self._namespace()
+            self.run(self.switch, "ip link set lo up")
+            self.run(self.switch, "ip link add switch type bridge")
+        self.run(self.switch, "ip address add 192.0.2.1/24 dev switch")
+        self.run(self.switch, "ip link set switch up")
+        for number in range(10, 10 + HOSTS - len(self.hosts)):
+            self.hosts[f"192.0.2.{number}"] = self._host(number)
+
+    def _lay_path(self) -> None:
         try:
-            found = _core(stack, "network.path").ask({"spec": SLOW, "cpus": []})
+            found = _core(self._stack, "network.path").ask({"spec": SLOW, "cpus": []})
         except Cannot as error:
             pytest.skip(f"no path can be had here: {error}")
         files = [f"/proc/{found[end]['process']}/fd/{found[end]['network']}" for end in ("client", "server")]
-        self.switch, far = files
+        self.switch, self.hosts[FAR] = files
         self.run(self.switch, "ip link add switch type bridge")
         self.run(self.switch, "ip address flush dev path")
         self.run(self.switch, "ip link set path master switch")
-        self.run(self.switch, "ip address add 192.0.2.1/24 dev switch")
-        self.run(self.switch, "ip link set switch up")
-        self.hosts = {FAR: far}
-        for number in range(10, 10 + HOSTS - 1):
-            self.hosts[f"192.0.2.{number}"] = self._host(number)
 
-    def _host(self, number: int) -> str:
+    def _namespace(self) -> str:
         holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])
         self._stack.callback(holder.wait)
         self._stack.callback(holder.kill)
         own = Path("/proc/self/ns/net").readlink()
         while Path(f"/proc/{holder.pid}/ns/net").readlink() == own:
             time.sleep(0.01)
-        self.run(self.switch, f"ip link add port{number} type veth peer name port netns {holder.pid}")
+        return f"/proc/{holder.pid}/ns/net"
+
+    def _host(self, number: int) -> str:
+        file = self._namespace()
+        process = Path(file).parts[2]
+        self.run(self.switch, f"ip link add port{number} type veth peer name port netns {process}")
         self.run(self.switch, f"ip link set port{number} master switch up")
-        file = f"/proc/{holder.pid}/ns/net"
         for command in ("link set lo up", f"address add 192.0.2.{number}/24 dev port", "link set port up"):
             self.run(file, f"ip {command}")
         return file
@@ -100,29 +112,34 @@ class Network:
         return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
+def cluster(stack: contextlib.ExitStack, folder: Path, *, far: bool = True) -> Network:
+    """A scheduler at the switch, and a worker on each host."""
+    network = Network(stack, folder, far=far)
+    network.start(
+        network.switch,
+        "distributed.cli.dask_scheduler",
+        *("--host", "tls://192.0.2.1", "--port", "8786", "--no-dashboard"),
+    )
+    for address, namespace in network.hosts.items():
+        network.start(
+            namespace,
+            "distributed.cli.dask_worker",
+            "tls://192.0.2.1:8786",
+            *("--host", f"tls://{address}", "--no-nanny", "--nthreads", "1", "--no-dashboard"),
+            *("--local-directory", str(network.folder)),
+        )
+    end = time.monotonic() + 120
+    # All of them are there when the scheduler has said so six times.
+    log = network.folder / "log"
+    while log.read_text().count("Register worker") < HOSTS and time.monotonic() < end:
+        time.sleep(0.1)
+    return network
+
+
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     with contextlib.ExitStack() as stack:
-        network = Network(stack, tmp_path_factory.mktemp("network"))
-        network.start(
-            network.switch,
-            "distributed.cli.dask_scheduler",
-            *("--host", "tls://192.0.2.1", "--port", "8786", "--no-dashboard"),
-        )
-        for address, namespace in network.hosts.items():
-            network.start(
-                namespace,
-                "distributed.cli.dask_worker",
-                "tls://192.0.2.1:8786",
-                *("--host", f"tls://{address}", "--no-nanny", "--nthreads", "1", "--no-dashboard"),
-                *("--local-directory", str(network.folder)),
-            )
-        end = time.monotonic() + 120
-        # All of them are there when the scheduler has said so six times.
-        log = network.folder / "log"
-        while log.read_text().count("Register worker") < HOSTS and time.monotonic() < end:
-            time.sleep(0.1)
-        yield network
+        yield cluster(stack, tmp_path_factory.mktemp("network"))
 
 
 def test_the_host_behind_the_delay_is_named_and_nobody_else(network: Network) -> None:

@@ -1,6 +1,6 @@
 """Whether `latlab fleet survey` names the host with a fault, with the right cause, and nobody else.
 
-    sudo .venv/bin/python benches/fleet_causes.py [--save] [--only WORDS]
+    sudo .venv/bin/python benches/fleet_causes.py [--save WORDS] [--only WORDS]
 
 Six network namespaces of this machine, each with a worker of Dask, a real scheduler and TLS, as in
 tests/fleet/test_namespaces.py. A row for each survey: healthy ones, and one for each fault:
@@ -150,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--save", action="store_true", help="keep it in benches/results")
+    parser.add_argument("--save", metavar="WORDS", help="what the machine was like: 'under changing load'")
     parser.add_argument("--only", default="", metavar="WORDS", help="only faults with these words in them")
     asked = parser.parse_args()
     # What was made is taken away, also when somebody ends it.
@@ -163,6 +163,7 @@ def main() -> None:
             print("  ".join(f"{key}: {value}" for key, value in rows[-1].items()), flush=True)
     if asked.save:
         made_by = evidence.origin("benches/fleet_causes.py")
+        made_by["machine"] += f", {asked.save}"
         evidence.write("fleet-causes.csv", [{**own, **made_by} for own in rows])
 
 

@@ -26,8 +26,6 @@ PROBE: Final = "memory.core_to_core"
 _OPERATIONS: Final = {"compare-and-swap": "compare and swap", "load-store": "load and store"}
 #: More rows than this are joined: a map of 496 pairs can still be read, and stays small in the file.
 _MOST_PLACES: Final = 32
-#: Up to so many rows there is room for figures in the cells.
-_MOST_FIGURES: Final = 12
 _SIDE: Final = 300
 _MOST_CLUSTERS: Final = 6
 
@@ -127,7 +125,7 @@ def _drawn(found: Pairs) -> AnyChart:
 def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerChart:
     import altair as alt  # noqa: PLC0415 - only who draws needs it
 
-    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+    from latlab.view import matrix  # noqa: PLC0415 - as above
 
     drawn, names = joined(found)
     rows = [
@@ -140,42 +138,17 @@ def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerCh
         }
         for pair in drawn
     ]
-    tips = [
-        alt.Tooltip("a:N", title="CPU"),
-        alt.Tooltip("b:N", title="and CPU"),
-        alt.Tooltip("figure:N", title="ns"),
-    ]
     scale = alt.Scale(domain=[low, high], range=[0.1, 0.62], clamp=True)
-    shade = alt.FillOpacity("ns:Q", scale=scale, legend=None)
-    cell = _SIDE / len(names)
-    axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, ticks=False, domain=False)
-    layers: list[alt.Chart] = []
-    for across, down in (("a", "b"), ("b", "a")):
-        x = alt.X(
-            f"{across}:N", title="CPU", sort=None, scale=alt.Scale(domain=names, paddingInner=0.04), axis=axis
-        )
-        y = alt.Y(
-            f"{down}:N", title="CPU", sort=None, scale=alt.Scale(domain=names, paddingInner=0.04), axis=axis
-        )
-        base = alt.Chart()
-        layers.append(base.mark_rect(style="level").encode(x=x, y=y, fillOpacity=shade, tooltip=tips))
-        if len(names) <= _MOST_FIGURES:
-            layers.append(base.mark_text(style="name").encode(x=x, y=y, text=alt.Text("figure:N")))
-        doubted = base.transform_filter("datum.doubt == 1")
-        # In the corner where a figure stands in the middle.
-        aside = 0.32 * cell if len(names) <= _MOST_FIGURES else 0.0
-        crosses = doubted.mark_point(
-            shape="cross",
-            size=min(cell**2 * 0.4, 120),
-            angle=45,
-            style="crossed",
-            xOffset=aside,
-            yOffset=-aside,
-        )
-        layers.append(crosses.encode(x=x, y=y))
     ends = [f(pair.value for pair in drawn) for f in (min, max)]
-    title = f"{name}: {format_ns(ends[0])} to {format_ns(ends[1])}"
-    return layered(layers, data=inline(rows), width=_SIDE, height=_SIDE, title=title)
+    return matrix.panel(
+        rows,
+        names,
+        alt.FillOpacity("ns:Q", scale=scale, legend=None),
+        title=f"{name}: {format_ns(ends[0])} to {format_ns(ends[1])}",
+        ends=("CPU", "CPU"),
+        tips={"a": "CPU", "b": "and CPU", "figure": "ns"},
+        side=_SIDE,
+    )
 
 
 def _table(found: Pairs) -> Table:

@@ -75,6 +75,12 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
+def some(parts: Sequence[str], most: int = 5) -> str:
+    """The first of them as :func:`listed`, and how many more there are."""
+    more = [f"{len(parts) - most} more"] if len(parts) > most else []
+    return listed([*parts[:most], *more])
+
+
 def can_encode(characters: str, stream: TextIO | None = None) -> bool:
     """Whether the stream (standard output unless named) can write these characters."""
     target = sys.stdout if stream is None else stream

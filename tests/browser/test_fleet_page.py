@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.fleet.files import run_of
-from tests.fleet.test_links import Simulated
+from tests.fleet.simulated import Simulated
 
 from latlab.fleet import Failure, Links, Survey, merge
 from latlab.report.fleet_page import render

@@ -1,4 +1,4 @@
-"""Links between hosts: who meets whom, who is named in simulated fleets, and what really runs."""
+"""Links between hosts: who is named in simulated fleets, and what really runs."""
 
 from __future__ import annotations
 
@@ -10,65 +10,21 @@ import random
 import sys
 import urllib.error
 import urllib.request
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.calling import called
 from tests.fleet.conftest import HOSTS, Fleet, children
+from tests.fleet.simulated import Simulated, leaving, racks
 
+from latlab.cli.terminal.link_lines import link_lines
+from latlab.cli.terminal.screen import Screen
+from latlab.errors import UserError
 from latlab.fleet import links
-from latlab.fleet.linked import _Survey
-from latlab.fleet.pairs import ROUNDS, Links, Pair, again, confirmed, judged, rounds, without
-
-
-class Simulated:
-    """A fleet whose round trips are 100 µs and whose throughput is 1 GB/s, with a spread of 5 %."""
-
-    def __init__(self, count: int, seed: int) -> None:
-        self.names = [f"node{number}" for number in range(count)]
-        self.dice = random.Random(seed)
-        #: By how much hosts, links and directions are slower.
-        self.hosts: dict[str, float] = {}
-        self.links: dict[frozenset[str], float] = {}
-        self.outwards: dict[str, float] = {}
-
-    def pair(self, a: str, b: str) -> Pair:
-        slow = self.hosts.get(a, 1.0) * self.hosts.get(b, 1.0) * self.links.get(frozenset((a, b)), 1.0)
-        rtt, to, back = (self.dice.lognormvariate(0.0, 0.05) for _ in range(3))
-        return Pair(
-            *(a, b, 1e5 * rtt * slow),
-            1e9 / slow / self.outwards.get(a, 1.0) * to,
-            1e9 / slow / self.outwards.get(b, 1.0) * back,
-        )
-
-    def survey(self) -> Links:
-        found = [self.pair(a, b) for own in rounds(self.names, self.dice) for a, b in own]
-        first = judged(found)
-        pairs = again(first, self.dice)
-        return confirmed(first, judged([*without(found, first), *(self.pair(a, b) for a, b in pairs)]))
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 6, 7, 64, 999])
-def test_each_host_meets_another_one_in_each_round_and_rests_at_most_once(count: int) -> None:
-    names = [str(number) for number in range(count)]
-    planned = rounds(names, random.Random(count))
-    even = count + count % 2
-    assert len(planned) == max(min(ROUNDS, even - 1), 0)
-    met = [frozenset(pair) for own in planned for pair in own]
-    assert len(set(met)) == len(met)
-    assert all(len(pair) == 2 for pair in met)
-    for own in planned:
-        hosts = [host for pair in own for host in pair]
-        assert len(set(hosts)) == len(hosts) == count - count % 2
-    seen = [sum(name in pair for pair in met) for name in names]
-    assert all(len(planned) - 1 <= own <= len(planned) for own in seen)
-
-
-def test_small_fleets_meet_all_of_their_pairs() -> None:
-    met = {frozenset(pair) for own in rounds(list("abcdef"), random.Random(1)) for pair in own}
-    assert met == {frozenset(pair) for pair in combinations("abcdef", 2)}
+from latlab.fleet.judging import survey
+from latlab.fleet.linked import _Ends
+from latlab.fleet.matchings import Matching
 
 
 @pytest.mark.parametrize("count", [6, 20, 64])
@@ -106,26 +62,149 @@ def test_a_link_that_was_not_met_is_not_judged() -> None:
     assert (len(found.links), found.possible) == (6 * 32, 64 * 63 // 2)
 
 
-def test_healthy_fleets_have_nobody_named() -> None:
-    named = [str(own) for seed in range(300) for own in Simulated(20, seed).survey().named]
+@pytest.mark.parametrize("count", [1, 5])
+def test_healthy_fleets_have_nobody_named(count: int) -> None:
+    surveys = (Simulated(racks(20, count), seed, lasting=True).survey() for seed in range(300))
     # One fleet in 1,000 may; of 300 two or more have with a probability of 4 %.
-    assert len(named) <= 2
+    assert sum(bool(own.named) for own in surveys) <= 2
 
 
-def test_a_thousand_hosts_with_two_slow_ones_are_six_rounds() -> None:
-    fleet = Simulated(1000, seed=9)
+def test_racks_that_are_far_from_each_other_name_nobody() -> None:
+    fleet = Simulated(racks(40, 2), seed=4)
+    fleet.trips = lambda one, other: 1.0 if one == other else 5.0
+    fleet.ways = lambda one, other: 1.0 if one == other else 4.0
+    found = fleet.survey()
+    assert found.named == ()
+    assert not [own for own in found.tested if own.because]
+    assert found.boundaries == ()
+
+
+@pytest.mark.parametrize(("hosts", "count"), [(24, 6), (100, 20), (200, 10)])
+@pytest.mark.parametrize("direction", ["from", "to"])
+def test_a_slow_uplink_is_named_with_its_direction_and_no_host_or_link_for_it(
+    hosts: int, count: int, direction: str
+) -> None:
+    fleet = Simulated(racks(hosts, count), seed=hosts)
+    slow = leaving("rack3", 10.0)
+    fleet.ways = slow if direction == "from" else lambda one, other: slow(other, one)
+    found = fleet.survey()
+    assert [own.names for own in found.named] == [("rack3",)]
+    assert [own.name for own in found.named[0].because] == [f"throughput {direction} it"]
+    assert found.named[0].because[0].ratio == pytest.approx(10.0, rel=0.2)
+    assert not [own for own in found.tested if own.kind == "suspect"]
+    (line, *_) = link_lines(found, Screen(width=120))
+    assert line.text.startswith(f"The boundary of rack3 is slow: throughput {direction} it: ")
+
+
+@pytest.mark.parametrize(("hosts", "count"), [(48, 6), (100, 20), (400, 40)])
+def test_a_slow_boundary_of_two_groups_is_named_and_neither_of_them(hosts: int, count: int) -> None:
+    fleet = Simulated(racks(hosts, count), seed=hosts)
+    fleet.trips = lambda one, other: 8.0 if {one, other} == {"rack1", "rack3"} else 1.0
+    found = fleet.survey()
+    if not any({fleet.groups[own.a], fleet.groups[own.b]} == {"rack1", "rack3"} for own in found.measured):
+        # With many groups nobody may have met across it.
+        assert found.named == ()
+        return
+    assert [own.names for own in found.named] == [("rack1", "rack3")]
+    assert [own.name for own in found.named[0].because] == ["round trip"]
+    assert {own.kind for own in (*found.hosts, *found.links)} == {"ok"}
+
+
+def test_a_slow_network_inside_a_group_is_named() -> None:
+    fleet = Simulated(racks(80, 8), seed=6)
+    fleet.trips = lambda one, other: 6.0 if one == other == "rack2" else 1.0
+    found = fleet.survey()
+    assert [own.called for own in found.named] == ["the network inside rack2"]
+    assert {own.kind for own in (*found.hosts, *found.links)} == {"ok"}
+
+
+@pytest.mark.parametrize("host", ["node17", "node40"], ids=["in the rack", "elsewhere"])
+def test_a_slow_host_is_found_beside_a_slow_boundary(host: str) -> None:
+    fleet = Simulated(racks(60, 10), seed=8)
+    fleet.ways = leaving("rack2", 8.0)
+    fleet.hosts[host] = 4.0
+    assert fleet.groups["node17"] == "rack2"
+    found = fleet.survey()
+    assert {own.called for own in found.named} == {"the boundary of rack2", host}
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 20])
+def test_a_slow_host_in_a_good_rack_is_no_boundary(count: int) -> None:
+    for seed in range(5):
+        fleet = Simulated(racks(60, count), seed)
+        fleet.hosts["node7"] = 5.0
+        assert [str(own) for own in fleet.survey().named] == ["node7"]
+
+
+def test_hosts_of_a_slow_rack_are_not_named_where_it_has_no_peers() -> None:
+    fleet = Simulated(racks(32, 4), seed=9)
+    fleet.ways = leaving("rack3", 10.0)
+    found = fleet.survey()
+    assert [own for own in found.named if own.what != "boundary"] == []
+    assert "No boundary" in "\n".join(line.text for line in link_lines(found, Screen(width=120)))
+
+
+def test_two_slow_hosts_of_a_thousand_are_six_rounds_and_a_few_more() -> None:
+    fleet = Simulated(racks(1000, 50), seed=9)
     fleet.hosts |= {"node10": 2.0, "node500": 2.0}
     found = fleet.survey()
     assert {str(own) for own in found.named} == {"node10", "node500"}
-    # Of the slow ones three pairs each were measured again, most of them new.
-    assert 6 * 500 <= len(found.links) <= 6 * 500 + 6
+    assert 6 * 500 <= len(found.links) <= (6 + 4) * 500
+
+
+def test_what_is_measured_again_is_measured_while_the_others_are_busy() -> None:
+    fleet = Simulated(20, seed=11)
+    fleet.hosts["node4"] = 30.0
+    asked: list[list[Matching]] = []
+    plan = survey(fleet.groups, random.Random(1))
+    wanted = next(plan)
+    with contextlib.suppress(StopIteration):
+        while True:
+            asked.append(wanted.rounds)
+            wanted = plan.send([fleet.pair(a, b) for own in wanted.rounds for a, b in own])
+    first, again, alone = asked
+    assert [len(own) for own in first] == [10] * 6
+    assert [len(own) for own in again] == [10] * 3
+    assert all(any("node4" in pair for pair in own) for own in again)
+    assert [len(own) for own in alone] == [1] * 6
+    assert len({host for own in alone for pair in own for host in pair}) == 12
+    assert all("node4" not in pair for own in alone for pair in own)
+
+
+def test_what_pairs_lose_when_all_are_measured_at_once_is_shown() -> None:
+    fleet = Simulated(racks(40, 5), seed=12)
+    fleet.at_once = 3.0
+    found = fleet.survey()
+    assert found.named == ()
+    own = found.as_json()["contention"]
+    assert own["pairs"] == 6
+    assert own["low"] <= own["throughput"] <= own["high"]
+    assert own["throughput"] == pytest.approx(1 / 3, rel=0.1)
+    assert own["round_trip"]["ratio"] == pytest.approx(1.0, rel=0.1)
+    said = "\n".join(line.text for line in link_lines(found, Screen(width=400)))
+    assert "All at once, pairs across groups have 3" in said
+    assert "they share something that limits them" in said
+    calm = Simulated(40, seed=12).survey()
+    said = "\n".join(line.text for line in link_lines(calm, Screen(width=400)))
+    assert "nothing that they share limits them" in said
+
+
+def test_hosts_of_one_machine_have_no_all_at_once() -> None:
+    fleet = Simulated(8, seed=13)
+    plan = survey(fleet.groups, fleet.dice, set(fleet.groups))
+    wanted = next(plan)
+    with pytest.raises(StopIteration) as ended:
+        plan.send([fleet.pair(a, b) for own in wanted.rounds for a, b in own])
+    found = ended.value.value
+    assert found.as_json()["contention"] is None
+    assert found.notes == ("Hosts that share a machine took turns, so contention was not measured.",)
 
 
 def test_four_hosts_have_no_peers() -> None:
     found = Simulated(4, seed=1).survey()
     assert {own.kind for own in found.hosts} == {"no-peers"}
     assert found.named == ()
-    assert found.hosts_visible is None
+    assert found.visible.keys() <= {"link"}
 
 
 def test_no_figure_is_infinite() -> None:
@@ -168,15 +247,15 @@ def test_who_does_not_know_the_secret_is_refused_and_counted(
     real_ends: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     addresses: list[str] = []
-    real = _Survey.rounds
+    real = _Ends.measure
 
     async def tried(self: Any, planned: Any) -> Any:  # noqa: ANN401 - the survey's own
-        addresses.append(next(iter(self.ends.values())).address)
+        addresses.append(next(iter(self.opened.values())).address)
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"http://{addresses[0]}/bytes/1", timeout=10)
         return await real(self, planned)
 
-    monkeypatch.setattr(_Survey, "rounds", tried)
+    monkeypatch.setattr(_Ends, "measure", tried)
     found = links(real_ends.client)
     assert any(note.endswith("requests without the shared secret were refused.") for note in found.notes)
     assert not addresses[0].startswith(("0.0.0.0", "[::]"))
@@ -185,10 +264,10 @@ def test_who_does_not_know_the_secret_is_refused_and_counted(
 
 
 def test_an_end_that_ends_costs_its_host_only(real_ends: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _Survey.rounds
+    real = _Ends.measure
 
     async def killed(self: Any, planned: Any) -> Any:  # noqa: ANN401 - the survey's own
-        if (end := self.ends["node2"]).address:
+        if (end := self.opened["node2"]).address:
             from latlab.fleet.agent import _ends  # noqa: PLC0415 - what a test breaks
 
             # Rounds come twice: the second time it is gone.
@@ -196,9 +275,21 @@ def test_an_end_that_ends_costs_its_host_only(real_ends: Fleet, monkeypatch: pyt
                 _ends[end.token][0].kill()
         return await real(self, planned)
 
-    monkeypatch.setattr(_Survey, "rounds", killed)
+    monkeypatch.setattr(_Ends, "measure", killed)
     found = links(real_ends.client)
     assert [own.name for own in found.failed] == ["node2"]
     assert found.failed[0].reason.startswith("none of its links works: ")
     assert len(found.links) == 10
     assert found.broken == ()
+
+
+def test_groups_are_subnets_or_as_given(real_ends: Fleet) -> None:
+    found = links(real_ends.client)
+    assert set(found.groups.values()) == {"127.0.0.0/24"}
+    assert {own["group"] for own in found.as_json()["hosts"]} == {"127.0.0.0/24"}
+    given = {"node0": "a", "node1": "a", "127.0.0.4": "b", "node3": "b", "elsewhere": "c"}
+    found = links(real_ends.client, groups=given)
+    assert [found.groups[f"node{number}"] for number in range(HOSTS)] == ["a", "a", "b", "b", "", ""]
+    assert "Hosts without a group: node4 and node5." in found.notes
+    with pytest.raises(UserError, match="no host of the cluster has a group: its hosts are node0, "):
+        links(real_ends.client, groups={"elsewhere": "c"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 import zstandard
 from tests.fleet import loops
 from tests.fleet.files import run_of
-from tests.fleet.test_links import Simulated
+from tests.fleet.simulated import Simulated, leaving, racks
 
 from latlab.fleet import agent, links, survey
 
@@ -32,6 +33,9 @@ class Cluster:
         self.fleet.hosts = slow
         self.scheduler = self
         self.version = loops.run(agent.where())["version"]
+        #: Throughput is by this power less than how many pairs are measured at once.
+        self.share = 0.0
+        self.measuring = 0
 
     def sync(self, function: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - what it returns
         return loops.run(function(*arguments))
@@ -73,7 +77,13 @@ class Cluster:
             return {worker: {"address": f"{asked['bind']}:2"}}
         if "served" in asked:
             return {worker: {"refused": 0}}
+        self.measuring += 1
+        # All that are measured at once have begun.
+        await asyncio.sleep(0)
+        self.fleet.at_once = self.measuring**self.share
         pair = self.fleet.pair(name, self.hosts[f"tcp://{asked['towards'][:-2]}:1"])
+        await asyncio.sleep(0)
+        self.measuring -= 1
         return {worker: {"rtt_ns": pair.rtt_ns, "to": pair.to, "from": pair.back}}
 
 
@@ -106,10 +116,26 @@ def test_a_survey_of_many_names_the_slow_ones_and_asks_little_of_the_scheduler(c
 @pytest.mark.parametrize("count", [50, 1000])
 def test_a_survey_of_many_links_asks_each_host_a_few_times(count: int) -> None:
     cluster: Any = Cluster(count, {"node7": 3.0, "node30": 3.0})
-    found = links(cluster, seed=1)
-    assert {str(own) for own in found.named} == {"node7", "node30"}
+    # Data that leaves one rack of 20, or of 5.
+    cluster.fleet.groups = racks(count, max(10, count // 20))
+    cluster.fleet.ways = leaving("rack4", 6.0)
+    found = links(cluster, groups=cluster.fleet.groups, seed=1)
+    assert {own.called for own in found.named} == {"node7", "node30", "the boundary of rack4"}
     pairs = 6 * count // 2
-    again = cluster.asked["link"] - 2 * count - pairs
-    assert 6 <= again <= 15
+    again = cluster.asked["link"] - 2 * count - pairs - 6
+    # Three rounds of all hosts, one more for what chance finds.
+    assert 3 * count // 2 <= again <= 5 * count // 2
     assert cluster.asked["where"] == cluster.asked["lease"] == count
     assert cluster.asked["identity"] == cluster.asked["processing"] == 1
+
+
+def test_hosts_are_in_groups_by_their_subnets_and_what_they_share_is_noticed() -> None:
+    cluster: Any = Cluster(600, {})
+    cluster.share = 0.5
+    found = links(cluster, seed=1)
+    assert set(found.groups.values()) == {"10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24"}
+    assert found.named == ()
+    assert found.contention is not None
+    # 300 pairs at once have as little as that.
+    assert found.contention.shared
+    assert found.contention.throughput.ratio == pytest.approx(300**-0.5, rel=0.2)

@@ -72,6 +72,7 @@ def merge(files: tuple[str, ...], *, html_file: str | None, as_json: bool, verbo
 @click.option(
     "--links", "links", is_flag=True, help="Measure the links between hosts, not the hosts: seconds."
 )
+@click.option("--groups", metavar="FILE", help="With --links: rack or switch of each host, a line each.")
 @click.option("--tls-ca-file", metavar="FILE", help="Certificates that may sign the scheduler's certificate.")
 @click.option("--tls-cert", metavar="FILE", help="Client certificate.")
 @click.option("--tls-key", metavar="FILE", help="Key of the client certificate.")
@@ -96,6 +97,7 @@ def survey(
     hosts: str | None,
     run_them: bool,
     links: bool,
+    groups: str | None,
     tls_ca_file: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -113,8 +115,10 @@ def survey(
     before they are called slow. The hosts need the same version of latlab.
 
     With --links, hosts measure round trip and throughput to at most six others, over connections of
-    their own with a shared secret. A host whose links are slow and a single slow link are
-    distinguished. Only links that were measured can be named; their number is printed.
+    their own with a shared secret. A slow host, a slow single link and a slow boundary are
+    distinguished: what all pairs that leave a rack, or all pairs of two racks, share. Hosts of one
+    subnet (/24, or /64 of IPv6) form a group; --groups FILE names racks or switches instead: a host's
+    name or address and its group on each line. Only links that were measured can be named.
 
     \b
     Examples:
@@ -123,6 +127,7 @@ def survey(
         --tls-cert cert.pem --tls-key key.pem
       latlab fleet survey --scheduler 10.0.0.1:8786 --json | jq .named
       latlab fleet survey --scheduler 10.0.0.1:8786 --links
+      latlab fleet survey --scheduler 10.0.0.1:8786 --links --groups racks.txt
       latlab fleet survey --hosts hosts.txt > survey.sh     without Dask: the commands
       latlab fleet survey --hosts hosts.txt --run           the same, run here
 
@@ -130,7 +135,7 @@ def survey(
     """
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
     from latlab.fleet import links as links_of  # noqa: PLC0415 - see above
-    from latlab.fleet import ssh  # noqa: PLC0415 - see above
+    from latlab.fleet import lists, ssh  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import connected  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import survey as survey_of  # noqa: PLC0415 - see above
     from latlab.paths import checked_folder, checked_output  # noqa: PLC0415 - see above
@@ -145,6 +150,9 @@ def survey(
     unused = [name for name in ("only", "dir", "budget") if asked[name] is not None] + ["out"] * bool(out)
     if links and (hosts is not None or unused):
         raise UserError(f"--links measures links of a cluster only: leave out --{[*unused, 'hosts'][0]}")
+    if groups is not None and not links:
+        raise UserError("--groups FILE tells the groups of --links: add --links")
+    given = None if groups is None else lists.groups_in(Path(groups))
     # Before anybody is asked; a directory is to be on the hosts.
     settings = make_settings({name: f"--{name}" for name in asked}, **asked | {"dir": None})
 
@@ -156,7 +164,7 @@ def survey(
 
     with ExitStack() as made:
         if hosts is not None:
-            names = ssh.hosts_in(Path(hosts))
+            names = lists.hosts_in(Path(hosts))
             if not run_them:
                 sys.stdout.write("\n".join(ssh.lines(names, asked, out or "runs")) + "\n")
                 return 0
@@ -171,7 +179,8 @@ def survey(
         else:
             client = made.enter_context(connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key))
             if links:
-                return _shown(links_of(client, say=say), page, as_json=as_json, verbose=verbose)
+                found = links_of(client, groups=given, say=say)
+                return _shown(found, page, as_json=as_json, verbose=verbose)
             surveyed = survey_of(client, folder=folder, say=say, **asked)
     return _shown(surveyed, page, as_json=as_json, verbose=verbose)
 

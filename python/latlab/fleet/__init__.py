@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from latlab.fleet.cluster import survey
     from latlab.fleet.linked import links
-    from latlab.fleet.pairs import Links, Tested
-    from latlab.fleet.standings import Failure, Reason, Standing, Survey, merge
+    from latlab.fleet.pairs import Links
+    from latlab.fleet.standings import Failure, Reason, Standing, Survey, Tested, merge
 
 __all__ = [
     "Failure",
@@ -30,7 +30,7 @@ _PLACES: Final = {
     "survey": "cluster",
     "links": "linked",
     "Links": "pairs",
-    "Tested": "pairs",
+    "Tested": "standings",
     "Failure": "standings",
     "Reason": "standings",
     "Standing": "standings",

@@ -29,7 +29,7 @@ import zstandard
 from latlab.errors import RunFileError, UserError
 from latlab.fleet import agent
 from latlab.fleet.host import damage, hosts
-from latlab.fleet.standings import Failure, Survey, confirmed, judged
+from latlab.fleet.standings import Failure, Survey, confirmed, in_order, judged
 from latlab.run.conduct import seconds_of
 from latlab.run.settings import make_settings
 from latlab.run.store import new_id
@@ -181,7 +181,9 @@ class Cluster:
             return first
         self.say(f"measuring {len(again)} again that stand out")
         await self._measure(again, folder)
-        return confirmed(first, await asyncio.to_thread(self._judged))
+        second = await asyncio.to_thread(self._judged)
+        both = confirmed(first.standings, second.standings, lambda own: own.host.name)
+        return replace(second, standings=in_order(both))
 
     async def label_work(self) -> None:
         """Notes that the cluster has other work, which makes figures slower."""

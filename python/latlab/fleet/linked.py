@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import random
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from latlab.errors import UserError
 from latlab.fleet import agent
 from latlab.fleet.cluster import ANSWER_S, Cluster, Place, UnansweredError
-from latlab.fleet.pairs import Links, Pair, again, confirmed, judged, rounds, without
+from latlab.fleet.judging import survey
+from latlab.fleet.matchings import Matching
+from latlab.fleet.pairs import Links, Pair
 from latlab.fleet.standings import Failure
-from latlab.text import clean
+from latlab.text import clean, some
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -40,14 +45,17 @@ class _End:
 def links(
     client: Client,
     *,
+    groups: Mapping[str, str] | None = None,
     say: Callable[[str], object] = lambda _: None,
     answer_s: float = ANSWER_S,
     seed: int | None = None,
 ) -> Links:
-    """Measures links between the hosts of a Dask cluster, and names slow hosts and slow links.
+    """Measures links between the hosts of a Dask cluster, and names slow boundaries, hosts and links.
 
     Args:
         client: A client of the cluster; with an asynchronous one the result is to be awaited.
+        groups: The rack or switch of hosts, by their names or addresses; by default a host's group is its
+            subnet, a /24 of IPv4 or a /64 of IPv6.
         say: Told what is going on, a line at a time.
         answer_s: Seconds that a host may take to answer at all, and for one pair.
         seed: Of who meets whom; a new one each time by default.
@@ -56,44 +64,84 @@ def links(
         The survey; hosts and pairs that could not be measured are its `failed`.
 
     Raises:
-        UserError: The scheduler does not list its workers.
+        UserError: The scheduler does not list its workers, or none of them has a group that was given.
     """
     cluster = Cluster(client, {}, _LIFE_S, answer_s, say)
-    surveyed: Links = client.sync(_surveyed, cluster, answer_s, random.Random(seed))  # noqa: S311 - decides an order
+    dice = random.Random(seed)  # noqa: S311 - decides an order
+    surveyed: Links = client.sync(_surveyed, cluster, groups, answer_s, dice)
     return surveyed
 
 
-async def _surveyed(cluster: Cluster, answer_s: float, dice: random.Random) -> Links:
+async def _surveyed(
+    cluster: Cluster, given: Mapping[str, str] | None, answer_s: float, dice: random.Random
+) -> Links:
     await cluster.label_work()
     await cluster.new_places()
-    survey = _Survey(cluster, answer_s, secrets.token_hex(32))
+    groups = _groups(cluster, given)
+    ends = _Ends(cluster, answer_s, secrets.token_hex(32))
     try:
-        await survey.open()
-        found = await survey.rounds(rounds(list(survey.ends), dice))
-        first = judged(found)
-        if pairs := again(first, dice):
-            cluster.say("measuring again what stands out")
-            found = [*without(found, first), *await survey.rounds([[pair] for pair in pairs])]
-            first = confirmed(first, judged(found))
+        await ends.open()
+        machines = Counter(end.place.machine for end in ends.opened.values())
+        turns = {name for name, end in ends.opened.items() if machines[end.place.machine] > 1}
+        plan = survey({name: groups[name] for name in ends.opened}, dice, turns)
+        wanted = next(plan)
+        while True:
+            if wanted.why:
+                cluster.say(wanted.why)
+            try:
+                wanted = plan.send(await ends.measure(wanted.rounds))
+            except StopIteration as ended:
+                found: Links = ended.value
+                break
     finally:
-        await survey.close()
-    survey.blame({host for pair in found for host in (pair.a, pair.b)})
+        await ends.close()
+    ends.blame({host for pair in found.measured for host in (pair.a, pair.b)})
     return replace(
-        first,
-        failed=tuple(Failure(name, reason) for name, reason in sorted(survey.failed.items())),
-        broken=tuple((*ends, reason) for ends, reason in sorted(survey.broken.items())),
-        notes=tuple(cluster.notes),
+        found,
+        failed=tuple(Failure(name, reason) for name, reason in sorted(ends.failed.items())),
+        broken=tuple((*names, reason) for names, reason in sorted(ends.broken.items())),
+        notes=(*found.notes, *cluster.notes),
     )
 
 
-class _Survey:
+def _groups(cluster: Cluster, given: Mapping[str, str] | None) -> dict[str, str]:
+    """The group of each host: as given, or its subnet; empty where it has none.
+
+    Raises:
+        UserError: None of the hosts is among those whose groups are given.
+    """
+    called = cluster.called()
+    if given is None:
+        return {name: _subnet(place.address) for name, place in called.items()}
+    found = {
+        name: next((given[own] for own in (name, place.name, place.address) if own in given), "")
+        for name, place in called.items()
+    }
+    without = [name for name, group in found.items() if not group]
+    if called and len(without) == len(called):
+        raise UserError(f"no host of the cluster has a group: its hosts are {some(without)}")
+    if without:
+        cluster.notes.append(f"Hosts without a group: {some(without)}.")
+    return found
+
+
+def _subnet(address: str) -> str:
+    """The subnet of an address, `10.0.3.0/24`; empty where it is a name."""
+    try:
+        own = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    return str(ipaddress.ip_network((own, 24 if own.version == 4 else 64), strict=False))  # noqa: PLR2004 - IPv4
+
+
+class _Ends:
     """The ends of the links, from their start to their end."""
 
     def __init__(self, cluster: Cluster, answer_s: float, secret: str) -> None:
         self._cluster = cluster
         self._answer_s = answer_s
         self._secret = secret
-        self.ends: dict[str, _End] = {}
+        self.opened: dict[str, _End] = {}
         self.failed: dict[str, str] = {}
         self.broken: dict[tuple[str, str], str] = {}
 
@@ -107,14 +155,14 @@ class _Survey:
             return
         end = _End(place, f"latlab-links-{secrets.token_hex(8)}")
         end.lease = self._cluster.lease(place, end.token, _LIFE_S)
-        self.ends[name] = end
+        self.opened[name] = end
         try:
             answer = await self._ask(end, {"bind": place.address, "secret": self._secret})
             end.address = answer["address"]
         except UnansweredError as error:
             self.failed[name] = str(error)
 
-    async def rounds(self, planned: list[list[tuple[str, str]]]) -> list[Pair]:
+    async def measure(self, planned: list[Matching]) -> list[Pair]:
         """What the pairs of all rounds have measured, those of one round at the same time."""
         found: list[Pair] = []
         for number, pairs in enumerate(planned, 1):
@@ -126,7 +174,7 @@ class _Survey:
     async def _pair(self, a: str, b: str) -> Pair | None:
         if a in self.failed or b in self.failed:
             return None
-        ends = self.ends[a], self.ends[b]
+        ends = self.opened[a], self.opened[b]
         async with contextlib.AsyncExitStack() as held:
             # In one order, whoever measures: pairs do not wait for each other in a circle.
             for machine in sorted({end.place.machine for end in ends}):
@@ -140,7 +188,7 @@ class _Survey:
 
     def blame(self, reached: set[str]) -> None:
         """Makes broken pairs a failure of their host, where none of its pairs worked."""
-        for host in set(self.ends) - reached - set(self.failed):
+        for host in set(self.opened) - reached - set(self.failed):
             if reasons := [reason for ends, reason in self.broken.items() if host in ends]:
                 self.failed[host] = f"none of its links works: {reasons[0]}"
         self.broken = {
@@ -158,9 +206,9 @@ class _Survey:
     async def close(self) -> None:
         """Ends the ends; notes how many requests came without the secret."""
         answers = await asyncio.gather(
-            *(self._ask(end, {"served": True}) for end in self.ends.values()), return_exceptions=True
+            *(self._ask(end, {"served": True}) for end in self.opened.values()), return_exceptions=True
         )
-        for end in self.ends.values():
+        for end in self.opened.values():
             if end.lease is not None:
                 end.lease.release()
         refused = sum(answer["refused"] for answer in answers if isinstance(answer, dict))

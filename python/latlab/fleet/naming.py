@@ -29,9 +29,12 @@ SUSPICIONS: Final = 0.05
 #: A host that is less slower than its peers is not named, however sure that is.
 LEAST_RATIO: Final = 1.25
 #: Hosts may differ with heavier tails than normals. Where they follow Student's t with five degrees of
-#: freedom, 4 % of fleets had a false name without this limit, 0.6 % with it, 0.05 % with a limit of five; the
-#: lower it is, the more a slow host must stand out (benches/fleet.py).
+#: freedom, 4 % of fleets had a false name without this limit, 0.6 % with it, 0.06 % with a limit of five. The
+#: lower it is, the more a slow host must stand out: of 1,000 hosts twice as far (benches/fleet.py).
 _MOST_DEGREES: Final = 7.0
+#: Of single links, which are no medians of several: with a limit of seven 0.7 % of fleets had a false name
+#: where links differ lastingly with such tails.
+LINK_DEGREES: Final = 5.0
 #: Fewer hosts have no peers.
 LEAST_HOSTS: Final = 5
 _CORE: Final = 0.75
@@ -65,12 +68,13 @@ class Distances:
         return np.maximum(limits * self.error, math.log(LEAST_RATIO))
 
 
-def distances(values: Floats, errors: Floats) -> Distances:
+def distances(values: Floats, errors: Floats, most_degrees: float = _MOST_DEGREES) -> Distances:
     """Compares each host with its peers.
 
     Args:
         values: Logarithms of figures of which more is slower, hosts × figures; NaN where there is none.
         errors: Standard errors of each from its own repeats, likewise; 0 or NaN where unknown.
+        most_degrees: The most degrees of freedom, for tails heavier than those of normals.
     """
     count, figures = values.shape
     ratio, error = np.full((count, figures), np.nan), np.full((count, figures), np.nan)
@@ -82,6 +86,7 @@ def distances(values: Floats, errors: Floats) -> Distances:
         own = values[known, figure]
         mean, deviation, degrees[figure], peers = spread(own)
         own_error = np.nan_to_num(errors[known, figure])
+        degrees[figure] = min(degrees[figure], most_degrees)
         ratio[known, figure] = own - mean
         error[known, figure] = np.maximum(deviation, own_error) * math.sqrt(1 + 1 / peers)
     return Distances(ratio, error, degrees)

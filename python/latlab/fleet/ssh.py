@@ -5,7 +5,6 @@ ssh decides by its own settings whom it trusts: no check of host keys is turned 
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping
@@ -14,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from latlab.errors import UserError
 from latlab.fleet.host import damage, hosts
 from latlab.fleet.standings import Failure, Survey, judged
 from latlab.run.death import last_words
@@ -24,30 +22,6 @@ from latlab.text import clean
 _AT_ONCE: Final = 64
 #: What a measurement may take besides its own time: signing in, starting, the way back.
 EXTRA_S: Final = 90.0
-_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%:+-]*")
-
-
-def hosts_in(file: Path) -> list[str]:
-    """The hosts of a file: one a line, as ssh takes them; what follows # is a comment.
-
-    Raises:
-        UserError: It cannot be read, or has none, or a line is no host.
-    """
-    shown = clean(file, most=200)
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
-    found: dict[str, None] = {}
-    for number, line in enumerate(lines, 1):
-        host = line.partition("#")[0].strip()
-        if host and not _HOST.fullmatch(host):
-            raise UserError(f"{shown!r}, line {number}: {clean(host, most=60)!r} is not a host")
-        if host:
-            found[host] = None
-    if not found:
-        raise UserError(f"{shown!r} names no host")
-    return list(found)
 
 
 def remote_command(asked: Mapping[str, object]) -> str:

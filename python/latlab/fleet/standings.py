@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from latlab import _core
 from latlab.fleet import naming, why
 from latlab.fleet.host import Host, Key, by_class, hosts
 from latlab.run.model import Unit
-from latlab.text import listed
+from latlab.text import some
 
 Kind: TypeAlias = Literal["slow", "suspect", "ok", "no-peers"]
+What: TypeAlias = Literal["boundary", "host", "link"]
+T = TypeVar("T", "Standing", "Tested")
 
 #: Reasons of one host, the clearest first.
 MOST_REASONS: Final = 5
@@ -69,6 +71,39 @@ class Standing:
     kind: Kind
     because: tuple[Reason, ...]
     differs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What is said of a boundary between groups of hosts, of a host, or of a link, by its pairs.
+
+    Attributes:
+        what: Which of them it is.
+        names: The host, or both ends; of a boundary the group that pairs leave, both groups of its pairs, or
+            the same one twice for pairs inside.
+        kind: As of a host in a survey.
+        because: By which figures.
+    """
+
+    what: What
+    names: tuple[str, ...]
+    kind: Kind
+    because: tuple[Reason, ...]
+
+    def __str__(self) -> str:
+        """`node1`, `node1–node2`, `rack3`, `rack1–rack3`, `inside rack3`."""
+        return f"inside {self.names[0]}" if len(set(self.names)) < len(self.names) else "–".join(self.names)
+
+    @property
+    def called(self) -> str:
+        """The same in a sentence: `the link node1–node2`, `the boundary of rack3`."""
+        if self.what == "host":
+            return str(self)
+        if self.what == "link":
+            return f"the link {self}"
+        if len(self.names) == 1:
+            return f"the boundary of {self}"
+        return f"the network {self}" if self.names[0] == self.names[1] else f"the boundary {self}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +208,7 @@ def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
         note for own, each in zip(classes.values(), held, strict=True) for note in _lacking(own, each, names)
     )
     return Survey(
-        _in_order(standings),
+        in_order(standings),
         tuple(map(len, classes.values())),
         tests,
         _visible(held, tests),
@@ -188,8 +223,8 @@ def _lacking(own: Sequence[Host], held: _Held, names: Mapping[Key, str]) -> Iter
     for figure in map(int, np.flatnonzero(known.mean(axis=0) >= why.MOST)):
         without = [own[int(host)].name for host in np.flatnonzero(~known[:, figure])]
         if without:
-            shown = listed(without[:MOST_REASONS]) + ", ..." * (len(without) > MOST_REASONS)
-            yield f"No figure for {names.get(keys[figure], keys[figure].point)}: {shown}; see the run file."
+            name = names.get(keys[figure], keys[figure].point)
+            yield f"No figure for {name}: {some(without, MOST_REASONS)}; see the run file."
 
 
 def _of_class(
@@ -230,24 +265,30 @@ def verdicts(
         yield "no-peers" if len(slow) < naming.LEAST_HOSTS else kind, reasons
 
 
-def confirmed(first: Survey, second: Survey) -> Survey:
-    """The second of two surveys, for which those that stood out in the first were measured again.
+def confirmed(first: Iterable[T], second: Iterable[T], key: Callable[[T], object]) -> list[T]:
+    """What a second survey says, for which those that stood out in a first one were measured again.
 
-    A host that was slow once only is suspect.
+    What was slow once only is suspect.
+
+    Args:
+        first: What the first one says of each host, link or boundary.
+        second: What the second one says.
+        key: What tells that two are of the same.
     """
-    before = {own.host.name: own for own in first.standings}
-    standings: list[Standing] = []
-    for own in second.standings:
-        earlier = before.get(own.host.name, own)
-        if own.kind == "slow" and not earlier.because:
-            own = replace(own, kind="suspect")  # noqa: PLW2901 - the same host
-        elif earlier.kind == "slow" and not own.because:
-            own = replace(own, kind="suspect", because=earlier.because, differs=earlier.differs)  # noqa: PLW2901 - see above
-        standings.append(own)
-    return replace(second, standings=_in_order(standings))
+    before = {key(own): own for own in first}
+    found = []
+    for own in second:
+        earlier = before.get(key(own))
+        if own.kind == "slow" and (earlier is None or not earlier.because):
+            found.append(replace(own, kind="suspect"))
+        elif earlier is not None and earlier.kind == "slow" and not own.because:
+            found.append(replace(earlier, kind="suspect"))
+        else:
+            found.append(own)
+    return found
 
 
-def _in_order(standings: Iterable[Standing]) -> tuple[Standing, ...]:
+def in_order(standings: Iterable[Standing]) -> tuple[Standing, ...]:
     """The slow ones first, the clearest of them before the others."""
     return tuple(sorted(standings, key=lambda own: (*rank(own.kind, own.because), own.host.name)))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from latlab.fleet.naming import ALARMS
-from latlab.fleet.pairs import Links, Tested
-from latlab.fleet.standings import Failure, Reason, Survey
+from latlab.fleet.pairs import Links
+from latlab.fleet.standings import Failure, Reason, Standing, Survey, Tested
 from latlab.installed import version
+from latlab.report import fleet_matrix
 from latlab.report.document import Document, Section, cleaned
 from latlab.text import listed
 from latlab.units import format_factor, format_value
@@ -28,7 +29,7 @@ def render(found: Survey | Links) -> bytes:
 
 def document(found: Survey | Links) -> Document:
     """The page, ready for a renderer."""
-    named = [own.host.name for own in found.named] if isinstance(found, Survey) else [*map(str, found.named)]
+    named = [own.host.name if isinstance(own, Standing) else own.called for own in found.named]
     hosts = len(found.standings if isinstance(found, Survey) else found.hosts)
     verdict = f"{listed(named)}: slow" if named else "nobody is named"
     return cleaned(
@@ -60,18 +61,24 @@ def _hosts(found: Survey) -> Iterable[Section]:
 
 
 def _links(found: Links) -> Iterable[Section]:
+    contention = () if found.contention is None else (found.contention.words,)
+    pictures = (fleet_matrix.figure(found),) if found.measured else ()
+    yield Section("pairs", "What does each pair have?", sentences=contention, figures=pictures)
+    if found.boundaries:
+        listing = _listing("Boundaries between groups of hosts", found.boundaries[:_MOST_LINKS])
+        yield Section("boundaries", "Which boundary is slow?", listings=(listing,))
     yield Section("hosts", "Which host is slow?", listings=(_listing("Hosts", found.hosts, found.failed),))
     broken = [Failure(f"{a}–{b}", why) for a, b, why in found.broken]
     notes = (f"{len(found.links):,} of {found.possible:,} pairs were measured.",)
     shown = _listing("Links", found.links[:_MOST_LINKS], broken, notes)
     yield Section("links", "Which single link is slow?", listings=(shown,))
-    reasons = [(str(own), reason) for own in (*found.hosts, *found.links) for reason in own.because]
+    reasons = [(own.called, reason) for own in found.tested for reason in own.because]
     if reasons:
         yield _reasons(reasons)
 
 
 def _listing(
-    title: str, tested: Iterable[Tested], failed: Iterable[Failure], notes: tuple[str, ...] = ()
+    title: str, tested: Iterable[Tested], failed: Iterable[Failure] = (), notes: tuple[str, ...] = ()
 ) -> Listing:
     rows = [(str(own), *_cells(own.kind, own.because)) for own in tested]
     rows += [(own.name, *_failed(own.reason)) for own in failed]

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Final
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.fleet.naming import ALARMS, LEAST_HOSTS
 from latlab.fleet.why import NO_CAUSE
-from latlab.text import listed
+from latlab.text import some
 from latlab.units import format_factor, format_span, format_value
 
 if TYPE_CHECKING:
-    from latlab.fleet.pairs import Tested
-    from latlab.fleet.standings import Reason, Standing, Survey
+    from latlab.fleet.standings import Reason, Standing, Survey, Tested
 
-#: Names in the first line, and hosts that are described.
-_NAMES: Final = 5
+#: Hosts that are described.
 MOST: Final = 20
 
 
@@ -74,19 +72,13 @@ def _verdict(survey: Survey) -> str:
     if not named:
         suspects = [own.host.name for own in survey.standings if own.kind == "suspect"]
         if suspects:
-            return f"No host is clearly slow; measure again: {names(suspects)}."
+            return f"No host is clearly slow; measure again: {some(suspects)}."
         if not survey.standings:
             return "Nothing to compare: no host was measured."
         return "No host is slow." if survey.tests else "Nothing to compare: no class has enough hosts."
     if len(named) == 1:
         return f"{named[0].host.name} is slow: {reason(named[0].because[0])}."
-    return f"{len(named)} hosts are slow: {names([own.host.name for own in named])}."
-
-
-def names(of: list[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = [f"{len(of) - _NAMES} more"] if len(of) > _NAMES else []
-    return listed([*of[:_NAMES], *more])
+    return f"{len(named)} hosts are slow: {some([own.host.name for own in named])}."
 
 
 def _basis(survey: Survey) -> Iterator[str]:
@@ -105,7 +97,7 @@ def _basis(survey: Survey) -> Iterator[str]:
     yield from survey.notes
     alone = [own for own in survey.standings if own.kind == "no-peers"]
     if alone:
-        yield f"Without peers: {names([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."
+        yield f"Without peers: {some([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."
 
 
 def counted(many: int, what: str) -> str:

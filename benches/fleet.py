@@ -1,11 +1,15 @@
-"""How often `latlab fleet` names a host of a simulated fleet, rightly or wrongly.
+"""How often `latlab fleet` names what is slow in a simulated fleet, rightly or wrongly.
 
-    .venv/bin/python benches/fleet.py [--save]
+    .venv/bin/python benches/fleet.py [--only hosts|links] [--save]
 
 Hosts of a fleet have twelve figures. Each figure's spread between hosts is what runs of one machine differ by
 in one of the probes of benches/results/compare-spread.csv; one kind of fleet has heavier tails (Student's t
 with five degrees of freedom). A row for each kind: how many fleets, in how many a host was named that is not
 slow, how many of the slow hosts were named.
+
+Surveys of links are simulated as they are done: rounds of pairs, what stands out measured again. Hosts,
+links, racks and measurements each differ by 5 %, in some kinds of fleets with the same heavier tails. A
+false name is that of a host, a link or a boundary that is not slow.
 """
 
 from __future__ import annotations
@@ -24,9 +28,11 @@ from latlab.fleet import naming
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.fleet.simulated import Simulated, leaving, racks
 from tools import evidence
 
 _FIGURES: Final = 12
+_TAILS: Final = {False: "normal", True: "Student t, 5 degrees"}
 
 
 def fleet(dice: np.random.Generator, hosts: int, spreads: naming.Floats, *, heavy: bool) -> naming.Floats:
@@ -37,8 +43,9 @@ def fleet(dice: np.random.Generator, hosts: int, spreads: naming.Floats, *, heav
     return values
 
 
-def rows(spreads: naming.Floats) -> Iterator[dict[str, object]]:
+def host_rows() -> Iterator[dict[str, object]]:
     """A row for each kind of fleet."""
+    spreads = np.array([float(own["median"]) for own in evidence.read("compare-spread.csv")])
     dice = np.random.default_rng(1)
     for hosts, fleets, slow, times, heavy in (
         (20, 10_000, 0, 1.0, False),
@@ -57,7 +64,7 @@ def rows(spreads: naming.Floats) -> Iterator[dict[str, object]]:
             found += int(named[:slow].sum())
         yield {
             "hosts": hosts,
-            "tails": "Student t, 5 degrees" if heavy else "normal",
+            "tails": _TAILS[heavy],
             "fleets": fleets,
             "fleets_with_a_false_name": wrong,
             "slow_hosts": f"{slow} a fleet, {times:g} times slower" if slow else "none",
@@ -66,20 +73,59 @@ def rows(spreads: naming.Floats) -> Iterator[dict[str, object]]:
         }
 
 
+def link_rows() -> Iterator[dict[str, object]]:
+    """A row for each kind of fleet."""
+    for hosts, groups, fleets, times, heavy in (
+        (20, 1, 10_000, 1.0, False),
+        (20, 1, 10_000, 1.0, True),
+        (20, 5, 10_000, 1.0, False),
+        (20, 5, 10_000, 1.0, True),
+        (60, 10, 1_000, 10.0, False),
+        (1_000, 50, 20, 10.0, False),
+        (10_000, 500, 1, 10.0, False),
+    ):
+        started, wrong, found = time.monotonic(), 0, 0
+        for seed in range(fleets):
+            own = Simulated(racks(hosts, groups), seed, spread=0.05, heavy=heavy, lasting=True)
+            slow: set[tuple[str, ...]] = set()
+            if times > 1:
+                slow = {("node1",), (f"node{hosts // 2}",), ("rack3",)}
+                own.hosts = {name: times for (name,) in slow}
+                own.ways = leaving("rack3", times)
+            named = {each.names for each in own.survey().named}
+            wrong += bool(named - slow)
+            found += len(named & slow)
+        yield {
+            "hosts": hosts,
+            "racks": groups,
+            "tails": _TAILS[heavy],
+            "fleets": fleets,
+            "fleets_with_a_false_name": wrong,
+            "slow": f"2 hosts and the uplink of a rack, {times:g} times" if times > 1 else "nothing",
+            "of_these_named": f"{100 * found / (3 * fleets):.1f} %" if times > 1 else "",
+            "s_a_fleet": f"{(time.monotonic() - started) / fleets:.2g}",
+        }
+
+
+_TABLES: Final = {"hosts": ("fleet-names.csv", host_rows), "links": ("fleet-links.csv", link_rows)}
+
+
 def main() -> None:
-    """Prints the table, and keeps it where that is asked for."""
+    """Prints the tables, and keeps them where that is asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--save", action="store_true", help="keep it in benches/results")
+    parser.add_argument("--only", choices=_TABLES, help="one of the two tables")
+    parser.add_argument("--save", action="store_true", help="keep them in benches/results")
     asked = parser.parse_args()
-    found = []
-    for row in rows(np.array([float(own["median"]) for own in evidence.read("compare-spread.csv")])):
-        print("  ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
-        found.append(row)
-    if asked.save:
-        made = evidence.origin("benches/fleet.py")
-        evidence.write("fleet-names.csv", [{**row, **made} for row in found])
+    for file, rows in (own for name, own in _TABLES.items() if asked.only in {None, name}):
+        found = []
+        for row in rows():
+            print("  ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
+            found.append(row)
+        if asked.save:
+            made = evidence.origin("benches/fleet.py")
+            evidence.write(file, [{**row, **made} for row in found])
 
 
 if __name__ == "__main__":

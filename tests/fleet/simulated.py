@@ -48,7 +48,7 @@ class Simulated:
         heavy: bool = False,
         lasting: bool = False,
     ) -> None:
-        self.groups = groups if isinstance(groups, Mapping) else racks(groups, 1)
+        self.groups = dict(groups) if isinstance(groups, Mapping) else racks(groups, 1)
         self.dice = random.Random(seed)
         self.hosts: dict[str, float] = {}
         self.links: dict[frozenset[str], float] = {}

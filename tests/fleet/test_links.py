@@ -23,7 +23,7 @@ from latlab.cli.terminal.screen import Screen
 from latlab.errors import UserError
 from latlab.fleet import links
 from latlab.fleet.judging import survey
-from latlab.fleet.linked import _Ends
+from latlab.fleet.linked import _Ends, _subnet
 from latlab.fleet.matchings import Matching
 
 
@@ -93,7 +93,7 @@ def test_a_slow_uplink_is_named_with_its_direction_and_no_host_or_link_for_it(
     assert found.named[0].because[0].ratio == pytest.approx(10.0, rel=0.2)
     assert not [own for own in found.tested if own.kind == "suspect"]
     (line, *_) = link_lines(found, Screen(width=120))
-    assert line.text.startswith(f"The boundary of rack3 is slow: throughput {direction} it: ")
+    assert line.text.startswith(f"The rack3 boundary is slow: throughput {direction} it: ")
 
 
 @pytest.mark.parametrize(("hosts", "count"), [(48, 6), (100, 20), (400, 40)])
@@ -125,7 +125,7 @@ def test_a_slow_host_is_found_beside_a_slow_boundary(host: str) -> None:
     fleet.hosts[host] = 4.0
     assert fleet.groups["node17"] == "rack2"
     found = fleet.survey()
-    assert {own.called for own in found.named} == {"the boundary of rack2", host}
+    assert {own.called for own in found.named} == {"the rack2 boundary", host}
 
 
 @pytest.mark.parametrize("count", [2, 4, 5, 20])
@@ -198,6 +198,28 @@ def test_hosts_of_one_machine_have_no_all_at_once() -> None:
     found = ended.value.value
     assert found.as_json()["contention"] is None
     assert found.notes == ("Hosts that share a machine took turns, so contention was not measured.",)
+
+
+@pytest.mark.parametrize(
+    ("address", "group"),
+    [
+        ("10.0.3.7", "10.0.3.0/24"),
+        ("2001:db8:1:2:3::5", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("node1.example", ""),
+    ],
+)
+def test_the_group_of_an_address_is_its_subnet(address: str, group: str) -> None:
+    assert _subnet(address) == group
+
+
+def test_a_host_without_a_group_is_judged_like_the_others() -> None:
+    fleet = Simulated(racks(60, 10), seed=14)
+    fleet.groups = fleet.groups | {f"node{number}": "" for number in range(50, 60)}
+    fleet.hosts["node55"] = 5.0
+    found = fleet.survey()
+    assert [str(own) for own in found.named] == ["node55"]
+    assert not any("" in own.names for own in found.boundaries)
 
 
 def test_four_hosts_have_no_peers() -> None:

@@ -120,7 +120,7 @@ def test_a_survey_of_many_links_asks_each_host_a_few_times(count: int) -> None:
     cluster.fleet.groups = racks(count, max(10, count // 20))
     cluster.fleet.ways = leaving("rack4", 6.0)
     found = links(cluster, groups=cluster.fleet.groups, seed=1)
-    assert {own.called for own in found.named} == {"node7", "node30", "the boundary of rack4"}
+    assert {own.called for own in found.named} == {"node7", "node30", "the rack4 boundary"}
     pairs = 6 * count // 2
     again = cluster.asked["link"] - 2 * count - pairs - 6
     # Three rounds of all hosts, one more for what chance finds.

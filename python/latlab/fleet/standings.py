@@ -96,14 +96,12 @@ class Tested:
 
     @property
     def called(self) -> str:
-        """The same in a sentence: `the link node1–node2`, `the boundary of rack3`."""
+        """The same in a sentence: `the link a–b`, `the rack3 boundary`, `the network inside rack3`."""
         if self.what == "host":
             return str(self)
         if self.what == "link":
             return f"the link {self}"
-        if len(self.names) == 1:
-            return f"the boundary of {self}"
-        return f"the network {self}" if self.names[0] == self.names[1] else f"the boundary {self}"
+        return f"the network {self}" if len(set(self.names)) < len(self.names) else f"the {self} boundary"
 
 
 @dataclass(frozen=True, slots=True)

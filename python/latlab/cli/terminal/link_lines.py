@@ -55,16 +55,13 @@ def _basis(links: Links) -> Iterator[str]:
     yield f"{hosts}{groups}, {len(links.links):,} of {counted(links.possible, 'pair')} measured."
     if links.grouped > 1 and "boundary" not in links.visible:
         yield "No boundary was compared with others: that needs five groups of at least three hosts."
-    shown = [
-        f"a {what} {' or '.join(format_factor(own, 3) for own in links.visible[what])}"
-        for what in ("boundary", "host", "link")
-        if what in links.visible
-    ]
+    shown: list[str] = []
+    for what in (own for own in ("boundary", "host", "link") if own in links.visible):
+        trip, rate = (format_factor(own, 3) for own in links.visible[what])
+        long = f"{trip} times slower in round trip or {rate} in throughput"
+        shown.append(f"a {what} {f'{trip} or {rate} times' if shown else long}")
     if shown:
-        yield (
-            f"It would have shown, times slower in round trip or in throughput: {listed(shown)}."
-            f" False alarms: one fleet in {1 / ALARMS:,.0f}."
-        )
+        yield f"It would have shown {listed(shown)}. False alarms: one fleet in {1 / ALARMS:,.0f}."
     if links.contention is not None:
         yield links.contention.words
     yield from links.notes

@@ -29,7 +29,7 @@ SUSPICIONS: Final = 0.05
 #: A host that is less slower than its peers is not named, however sure that is.
 LEAST_RATIO: Final = 1.25
 #: Hosts may differ with heavier tails than normals. Where they follow Student's t with five degrees of
-#: freedom, 4 % of fleets had a false name without this limit, 0.6 % with it, 0.06 % with a limit of five. The
+#: freedom, 4 % of fleets had a false name without this limit, 0.6 % with it, 0.05 % with a limit of five. The
 #: lower it is, the more a slow host must stand out: of 1,000 hosts twice as far (benches/fleet.py).
 _MOST_DEGREES: Final = 7.0
 #: Of single links, which are no medians of several: with a limit of seven 0.7 % of fleets had a false name

@@ -110,6 +110,15 @@ def test_a_slow_boundary_of_two_groups_is_named_and_neither_of_them(hosts: int, 
     assert {own.kind for own in (*found.hosts, *found.links)} == {"ok"}
 
 
+def test_a_large_slow_group_has_no_small_ones_named_whose_pairs_lead_to_it() -> None:
+    sizes = [12, 20, 8, 8, 8, 4, 1]
+    groups = {f"{group}-{host}": f"rack{group}" for group, size in enumerate(sizes) for host in range(size)}
+    for seed in range(10):
+        fleet = Simulated(groups, seed)
+        fleet.ways = leaving("rack1", 12.0)
+        assert [own.called for own in fleet.survey().named] == ["the rack1 boundary"]
+
+
 def test_a_slow_network_inside_a_group_is_named() -> None:
     fleet = Simulated(racks(80, 8), seed=6)
     fleet.trips = lambda one, other: 6.0 if one == other == "rack2" else 1.0

@@ -90,7 +90,8 @@ def judged(measured: Sequence[Pair], groups: Mapping[str, str]) -> Links:
     cells = _places(keys)
     own_cells = _solid(cells, ends)
     leaving = _solid(_places((one,) if one and one != other else None for one, other in keys), ends)
-    typical = _typical(logs, cells, own_cells, leaving)
+    uplinks = _uplinks(logs, cells, leaving)
+    typical = _typical(logs, cells, own_cells, uplinks)
     left = logs - np.array([typical[key] for key in keys]).reshape(-1, 3)
     noise = _noise(left[:pairs])
 
@@ -106,7 +107,7 @@ def judged(measured: Sequence[Pair], groups: Mapping[str, str]) -> Links:
     def tested(
         what: What,
         places: Mapping[K, list[int]],
-        of: naming.Floats,
+        medians: naming.Floats,
         pool: naming.Floats | None = None,
     ) -> list[Tested]:
         """What is said of those that share pairs, by the medians of these pairs."""
@@ -117,7 +118,7 @@ def judged(measured: Sequence[Pair], groups: Mapping[str, str]) -> Links:
         # Pairs inside a group are there twice.
         counts = np.array([[len(own) * (columns - 1) / 2] for own in places.values()])
         errors = noise[:columns] * np.sqrt(np.where(counts > 2, _OF_MEDIAN, 1.0) / counts)  # noqa: PLR2004 - of two it is the mean
-        medians = _medians(of, places)[:, :columns]
+        medians = medians[:, :columns]
         # All links have one pair: what they differ by is their error.
         distances = (
             naming.distances(medians, np.zeros_like(medians), naming.LINK_DEGREES)
@@ -139,11 +140,13 @@ def judged(measured: Sequence[Pair], groups: Mapping[str, str]) -> Links:
             for names, (kind, reasons) in zip(places, found, strict=True)
         ]
 
-    boundaries = tested("boundary", leaving, logs, _medians(logs, across))
+    leaving_medians = np.array([*uplinks.values()]).reshape(-1, 3)
+    boundaries = tested("boundary", leaving, leaving_medians, _medians(logs, across))
     bad = _because(boundaries)
-    boundaries += tested("boundary", {key: own for key, own in shared.items() if bad.isdisjoint(key)}, logs)
-    boundaries += tested("boundary", inside, logs)
-    of_hosts = tested("host", hosts, left, left[:pairs])
+    between = {key: own for key, own in shared.items() if bad.isdisjoint(key)}
+    boundaries += tested("boundary", between, _medians(logs, between))
+    boundaries += tested("boundary", inside, _medians(logs, inside))
+    of_hosts = tested("host", hosts, _medians(left, hosts), left[:pairs])
     bad = _because(of_hosts)
     good = {names: [place] for place, names in enumerate(ends[:pairs]) if bad.isdisjoint(names)}
     # Nothing is said of a pair by itself whose host is slow.
@@ -151,7 +154,7 @@ def judged(measured: Sequence[Pair], groups: Mapping[str, str]) -> Links:
     return Links(
         _in_order(boundaries),
         _in_order(of_hosts),
-        _in_order([*tested("link", good, left), *rest]),
+        _in_order([*tested("link", good, _medians(left, good)), *rest]),
         visible,
         groups,
         tuple(measured),
@@ -182,11 +185,28 @@ def _medians(logs: naming.Floats, places: Mapping[K, list[int]]) -> naming.Float
     return np.array(medians).reshape(-1, logs.shape[1])
 
 
+def _uplinks(
+    logs: naming.Floats, cells: Mapping[tuple[str, str], list[int]], leaving: Mapping[tuple[str], list[int]]
+) -> dict[tuple[str], naming.Floats]:
+    """By what pairs that leave a group are slow: most of them, and most of the groups that they lead to.
+
+    Most pairs of a small group may lead to one large group that is slow.
+    """
+    to: dict[str, list[naming.Floats]] = {}
+    for (one, other), median in zip(cells, _medians(logs, cells), strict=True):
+        if one != other:
+            to.setdefault(one, []).append(median)
+    return {
+        key: np.minimum(median, np.median(to[key[0]], axis=0))
+        for key, median in zip(leaving, _medians(logs, leaving), strict=True)
+    }
+
+
 def _typical(
     logs: naming.Floats,
     cells: Mapping[tuple[str, str], list[int]],
     own_cells: Mapping[tuple[str, str], list[int]],
-    leaving: Mapping[tuple[str], list[int]],
+    uplinks: Mapping[tuple[str], naming.Floats],
 ) -> dict[tuple[str, str], naming.Floats]:
     """What pairs of two groups have by their groups.
 
@@ -200,7 +220,6 @@ def _typical(
         for same in {key[0] == key[1] for key in cells}
     }
     own: dict[tuple[str, str], naming.Floats] = dict(zip(own_cells, _medians(logs, own_cells), strict=True))
-    uplinks = dict(zip(leaving, _medians(logs, leaving), strict=True))
 
     def of(one: str, other: str) -> naming.Floats:
         if (one, other) in own_cells or one == other:

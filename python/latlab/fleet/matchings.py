@@ -140,16 +140,16 @@ def again(found: Links, dice: random.Random, turns: Collection[str]) -> list[Mat
             good.setdefault(groups[own.names[0]], []).append(own.names[0])
     every = list(chain.from_iterable(good.values()))
 
-    def between(names: Sequence[str], most: int) -> Matching:
+    def between(names: Sequence[str], most: int, besides: Sequence[str] = ()) -> Matching:
         """Disjoint pairs across a boundary, or inside a group."""
-        own = list(good.get(names[0], ()))
+        own = [host for host in good.get(names[0], ()) if host not in besides]
         dice.shuffle(own)
         if len(names) == 1:
             others = [host for host in every if groups[host] != names[0]]
         elif names[0] == names[1]:
             own, others = own[::2], own[1::2]
         else:
-            others = list(good.get(names[1], ()))
+            others = [host for host in good.get(names[1], ()) if host not in besides]
         dice.shuffle(others)
         return list(zip(own, others, strict=False))[:most]
 
@@ -157,7 +157,10 @@ def again(found: Links, dice: random.Random, turns: Collection[str]) -> list[Mat
     for host in (own.names[0] for own in found.hosts if own.because):
         wanted += [(host, other) for other in dice.sample(every, min(AGAIN, len(every)))]
     for a, b in (own.names for own in found.links if own.because):
-        wanted += [(a, b), *(between((groups[a], groups[b]), AGAIN) if groups[a] != groups[b] else ())]
+        wanted += [
+            (a, b),
+            *(between((groups[a], groups[b]), AGAIN, (a, b)) if groups[a] != groups[b] else ()),
+        ]
     for own in found.boundaries:
         if own.because:
             wanted += between(own.names, len(every))

@@ -286,6 +286,14 @@ def format_bytes_as_asked(size: int | None) -> str:
     return decimal
 
 
+def format_bytes_of_point(size: int) -> str:
+    """A size that a probe chose, decimal in whole kB only, so that one list has one kind of prefix.
+
+    `10 kB`, `1 GB`; 1600 is `1.56 KiB`.
+    """
+    return format_bytes(size) if size % 1000 else format_bytes_as_asked(size)
+
+
 def _trimmed(value: float, steps: tuple[tuple[float, str], ...], base: float) -> str:
     """At most three significant digits or, from 100 on, no decimals; trailing zeros dropped."""
 

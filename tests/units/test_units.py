@@ -172,6 +172,14 @@ def test_a_size_has_the_prefix_with_which_it_is_exact(size: int, expected: str) 
 
 
 @pytest.mark.parametrize(
+    ("size", "expected"),
+    [(1600, "1.56 KiB"), (1472, "1.44 KiB"), (1000, "1000 B"), (10_000, "10 kB"), (10**9, "1 GB")],
+)
+def test_sizes_of_points_are_decimal_in_whole_kilobytes_only(size: int, expected: str) -> None:
+    assert units.format_bytes_of_point(size) == expected
+
+
+@pytest.mark.parametrize(
     ("rate", "expected"),
     [
         (None, "–"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from latlab.units import format_bytes_as_asked, format_count, format_ns, format_rate
+from latlab.units import format_bytes_of_point, format_count, format_ns, format_rate
 from latlab.view import distribution
 from latlab.view.points import Spot, drawable, is_disturbed, quantile
 from latlab.view.table import Column, Quantity, Table, of_range, range_cells, table_of
@@ -23,7 +23,7 @@ Row: TypeAlias = dict[str, Any]
 #: Rows of dots that are drawn.
 _MOST_DOTS: Final = 40
 _WRITTEN: Final[dict[Unit, Callable[[float], str]]] = {
-    "bytes": lambda size: format_bytes_as_asked(round(size)),
+    "bytes": lambda size: format_bytes_of_point(round(size)),
     "bytes_per_s": format_rate,
     "count": format_count,
     "ns": format_ns,

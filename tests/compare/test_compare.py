@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from tests.calling import called
 from tests.compare.conftest import Made, kept, scaled
 
-from latlab.compare import Comparison, Figure, Side, compare, side, stored
+from latlab.compare import Comparison, Figure, Side, compare, side, stored, words
 from latlab.errors import UserError
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
@@ -65,13 +66,30 @@ def test_the_same_machine_is_called_the_same_where_that_can_be_said(made: Made) 
 def test_one_run_a_side_tells_no_small_change_and_says_what_it_goes_by(made: Made) -> None:
     alone = compare(*sides([made(1)], [made(2, change=lambda _: 1.2)]))
     assert not alone.changed
-    assert "what runs of one machine usually differ by" in alone.known_from(alone.a, alone.b)
+    assert "the usual variation between runs of one machine" in alone.known_from(alone.a, alone.b)
     assert all(each.kind == "cannot-tell" for each in alone.headline)
     # Kept runs of this machine, which lie near one another, show it.
     near = [made(seed) for seed in range(10, 16)]
     known = compare(*sides([made(1)], [made(2, change=lambda _: 1.2)]), kept=near)
     assert len([each for each in known.headline if each.kind == "changed"]) >= len(known.headline) / 2
     assert known.known_from(known.a, known.b).endswith("and 6 kept runs of this machine")
+
+
+def test_changes_that_nobody_expects_are_no_figure_to_print(made: Made) -> None:
+    found = compare(*sides([made(1)], [made(2)]))
+    assert found.visible is not None
+    assert found.visible[1] > 9
+    said = words.verdict(found)
+    assert said.endswith("in some only one above 10 times; one run per side shows little: measure three.")
+    figures = {words.of_figure(each) for each in found.figures if each.verdict}
+    assert "cannot tell: too few measurements" in figures
+    assert not any(re.search(r"\d{3,} times", text) for text in (said, *figures))
+    assert words.would_show((20.0, 30.0), "them", 2) == (
+        "changes below 10 times would have been missed in most of them"
+    )
+    assert (
+        words.would_show((0.1, 0.1), "them", 1) == "a change of 10 % would have been detected in half of them"
+    )
 
 
 def test_two_runs_a_side_are_no_more_precise_than_each_says_of_itself_and_five_show_it(made: Made) -> None:

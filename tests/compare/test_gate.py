@@ -223,7 +223,7 @@ def test_a_new_file_asks_what_one_run_shows_and_is_read_again(made: Made, writte
 
 def test_a_new_file_without_kept_runs_asks_for_large_changes_only(made: Made, written: Written) -> None:
     text = first(made(0), [])
-    assert "what runs of one machine usually differ by" in text
+    assert "the usual variation between runs of one machine" in text
     assert all(each.change is not None and each.change > 1 for each in written(text).gates)
 
 

@@ -13,12 +13,13 @@ from latlab.compare import SAME
 from latlab.compare.contrast import contrasts
 from latlab.compare.sides import OF_NETWORK, OTHER_PATH
 from latlab.compare.verdict import Contrast, Kind, Verdict, factor, is_same, verdicts
+from latlab.compare.words import below
 from latlab.errors import UserError
 from latlab.run.run import Run
 from latlab.run.samples import Sample
 from latlab.run.sharing import TOKEN
 from latlab.text import clean
-from latlab.units import format_change, format_factor, format_percent, format_span
+from latlab.units import format_factor, format_percent, format_span
 
 #: So many machines have a colour and a shape of their own, and so many lines can still be told apart.
 MOST: Final = 30
@@ -225,5 +226,5 @@ def _difference(pair: tuple[str, str], ratio: float, verdict: Verdict) -> Differ
     elif verdict.kind == "same":
         words = f"the same within {format_percent(SAME)}"
     else:
-        words = f"cannot tell below {format_change(verdict.smallest_visible)}"
+        words = below(verdict.smallest_visible)
     return Difference(verdict.kind, ratio, words)

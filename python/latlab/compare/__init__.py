@@ -162,7 +162,7 @@ class Comparison:
         counts = f"{len(first.runs)} and {len(second.runs)} runs" if several else "rounds of one run a side"
         if self.kept:
             return f"{counts}, and {self.kept} kept runs of this machine"
-        return counts if several else f"{counts}, and what runs of one machine usually differ by"
+        return counts if several else f"{counts}, and the usual variation between runs of one machine"
 
     @property
     def headline(self) -> tuple[Figure, ...]:

@@ -248,7 +248,9 @@ def first(run: Run, kept: Sequence[Run]) -> str:
     best = sorted((each for each in seen if seen[each] <= MOST_CHANGE), key=seen.__getitem__)[:_MOST_GATES]
     if not best:
         raise UserError(f"the run {clean(run.id, most=80)} has no headline figure that a gate can limit")
-    others = f"{len(kept)} kept runs of its machine" if kept else "what runs of one machine usually differ by"
+    others = (
+        f"{len(kept)} kept runs of its machine" if kept else "the usual variation between runs of one machine"
+    )
     lines = [
         f"# Limits for latlab check, from the run {clean(run.id, most=80)} and {others}.",
         "# A key is the name of a headline figure, or probe:point; * stands for anything in both.",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from latlab.compare import Comparison, Figure
     from latlab.compare.verdict import Kind
 
+#: Larger changes are not what anybody asks for: ten times as much.
+_FAR: Final = 9.0
 #: The verdicts.
 KINDS: Final[dict[Kind, str]] = {
     "changed": "changed",
@@ -30,11 +32,8 @@ def verdict(found: Comparison) -> str:
     what = "headline figures" if headline else "figures"
     if found.kind == "not-comparable":
         return "Not comparable: no figure was measured the same way on both sides."
-    seen = ""
-    if found.visible is not None:
-        half, most = map(format_change, found.visible)
-        seen = f"a change of {half} would have been detected in half of them"
-        seen += f", of {most} in all" if most != half else ""
+    runs = min(len(found.a.runs), len(found.b.runs))
+    seen = "" if found.visible is None else would_show(found.visible, "them", runs)
     if found.kind == "changed":
         return (
             f"{counts['changed']} of {total} {what} changed. Of the others, {seen}."
@@ -46,6 +45,30 @@ def verdict(found: Comparison) -> str:
             f"The same within {format_percent(found.same)}: all {counts['same']} {what} that can be compared."
         )
     return f"Nothing demonstrably changed in {total} {what}; {seen}."
+
+
+def would_show(seen: tuple[float, float], what: str, runs: int) -> str:
+    """What would have been detected.
+
+    Args:
+        seen: The change that would have been in half of the figures, and in all.
+        what: What the figures are called.
+        runs: Of the side that has fewer.
+    """
+    half, most = seen
+    few = "; one run per side shows little: measure three" if runs == 1 and most > _FAR else ""
+    if half > _FAR:
+        return f"changes below {format_change(_FAR)} would have been missed in most of {what}{few}"
+    text = f"a change of {format_change(half)} would have been detected in half of {what}"
+    if most > _FAR:
+        return f"{text}, in some only one above {format_change(_FAR)}{few}"
+    return text if format_change(most) == format_change(half) else f"{text}, of {format_change(most)} in all"
+
+
+def below(smallest: float) -> str:
+    """`cannot tell below 30 %`; a change that nobody expects is no figure to print."""
+    known = smallest <= _FAR
+    return f"cannot tell below {format_change(smallest)}" if known else "cannot tell: too few measurements"
 
 
 def circumstances(found: Comparison) -> Iterator[str]:
@@ -68,7 +91,7 @@ def of_figure(figure: Figure) -> str:
     if figure.kind == "changed" and verdict is not None:
         return f"{text} ({format_factor(verdict.low, 3)}–{format_factor(verdict.high, 3)})"
     if figure.kind == "cannot-tell" and verdict is not None:
-        return f"{text} below {format_change(verdict.smallest_visible)}"
+        return below(verdict.smallest_visible)
     return text
 
 

@@ -127,3 +127,12 @@ def ascii_only(text: str) -> str:
 def fitting(text: str, stream: TextIO | None = None) -> str:
     """`text` as the stream can write it: unchanged, or by `ascii_only`."""
     return text if can_encode(text, stream) else ascii_only(text)
+
+
+def natural(name: str) -> list[str | int]:
+    """A key that sorts `node2` before `node10`."""
+    return [int(part) if number % 2 else part for number, part in enumerate(_NUMBERS.split(name))]
+
+
+#: Longer ones are no numbers that anybody counts with.
+_NUMBERS = re.compile(r"([0-9]{1,18})")

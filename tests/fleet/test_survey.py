@@ -19,6 +19,7 @@ from tests.fleet.files import Change, run_of
 from tests.pages import ROOT
 
 from latlab.fleet import merge
+from latlab.report import fleet_page
 
 PAGE = ROOT / "docs/how-to/find-a-slow-host.md"
 RAM = ("memory.load.dependent", "16 KiB, 4k pages, page-local")
@@ -53,6 +54,10 @@ def no_huge_pages(header: dict[str, Any]) -> None:
 
 def other_cpu(header: dict[str, Any]) -> None:
     header["machine"]["cpu"]["model_name"] = "Another CPU"
+
+
+def as_kept(header: dict[str, Any]) -> None:
+    """Changes nothing."""
 
 
 def test_the_slow_host_is_named_with_its_figure_and_what_distinguishes_it(
@@ -102,6 +107,19 @@ def test_two_kinds_of_hardware_are_two_classes_and_name_nobody(written: Callable
     survey = merge(files)
     assert survey.classes == (7, 6)
     assert survey.named == ()
+
+
+def test_the_page_tells_classes_apart_and_counts_nodes_as_people_do(written: Callable[..., Path]) -> None:
+    files = [written(f"node{seed}", seed, change=other_cpu if seed > 11 else as_kept) for seed in range(17)]
+    (section,) = fleet_page.document(merge(files)).sections
+    hosts, classes = (listing.table for listing in section.listings)
+    assert [row[0] for row in hosts.rows] == [f"node{seed}" for seed in range(17)]
+    assert {row[2] for row in hosts.rows} == {"like its peers"}
+    assert [head.title for head in classes.columns] == ["class", "hosts", "CPU"]
+    assert classes.rows == ((1, 12, "AMD EPYC"), (2, 5, "Another CPU"))
+    alone = fleet_page.document(merge(files[:4]))
+    assert "nothing to compare: no class has 5 hosts" in alone.facts
+    assert len(alone.sections[0].listings) == 1
 
 
 def test_four_hosts_have_no_peers_and_nothing_is_said_of_them(

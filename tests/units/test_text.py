@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.text import clean
+from latlab.text import clean, natural
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,8 @@ def test_cleaned_text_is_one_printable_line_and_cleaning_it_again_changes_nothin
     assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in shown)
     shown.encode()
     assert clean(shown) == shown
+
+
+def test_numbers_within_names_sort_by_their_size() -> None:
+    names = ["node10", "node9", "a", "node9b2", "10", "node" + "9" * 30]
+    assert sorted(names, key=natural) == ["10", "a", "node9", "node9b2", "node10", "node" + "9" * 30]

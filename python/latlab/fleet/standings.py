@@ -14,7 +14,7 @@ from latlab import _core
 from latlab.fleet import naming, why
 from latlab.fleet.host import Host, Key, by_class, hosts
 from latlab.run.model import Unit
-from latlab.text import some
+from latlab.text import natural, some
 
 Kind: TypeAlias = Literal["slow", "suspect", "ok", "no-peers"]
 What: TypeAlias = Literal["boundary", "host", "link"]
@@ -288,7 +288,7 @@ def confirmed(first: Iterable[T], second: Iterable[T], key: Callable[[T], object
 
 def in_order(standings: Iterable[Standing]) -> tuple[Standing, ...]:
     """The slow ones first, the clearest of them before the others."""
-    return tuple(sorted(standings, key=lambda own: (*rank(own.kind, own.because), own.host.name)))
+    return tuple(sorted(standings, key=lambda own: (*rank(own.kind, own.because), natural(own.host.name))))
 
 
 def rank(kind: Kind, because: Sequence[Reason]) -> tuple[int, float]:

@@ -27,6 +27,8 @@ from latlab.view.table import Listing, Table, table_of
 _MOST_ROWS: Final = 40
 #: Operations of which the causes are shown.
 _MOST_TAILS: Final = 8
+#: An interval that reaches as far to both sides says no more.
+_FAR: Final = 10
 #: Characters of a side's label in a picture.
 _SHORT: Final = 16
 #: How to read a picture of ratios.
@@ -284,10 +286,13 @@ def _forest(name: str, title: str, figures: Sequence[Compared], found: Compariso
     shown = figures[:_MOST_ROWS]
     if not shown:
         return ()
-    rows = [_row(each.title.removeprefix(f"{title}: "), each, found) for each in shown]
+    one = len({each.probe for each in shown}) == 1
+    rows = [_row(_named(each, with_probe=not one), each, found) for each in shown]
     with unchecked():
         spec = plain_spec(forest.drawn(rows, found.same, f"{found.b.label} / {found.a.label}"))
     hidden = f" The first {_MOST_ROWS} of {len(figures)}." if len(figures) > len(shown) else ""
+    if one and not any(each.headline for each in shown) and title != shown[0].probe:
+        hidden += f" All are of {shown[0].probe}."
     return (
         Figure(
             name,
@@ -298,6 +303,12 @@ def _forest(name: str, title: str, figures: Sequence[Compared], found: Compariso
             _table(shown, found),
         ),
     )
+
+
+def _named(figure: Compared, *, with_probe: bool) -> str:
+    """Its name, the point first: the end of a long name is cut off."""
+    point = figure.title.removeprefix(f"{figure.probe}: ")
+    return f"{point} ({figure.probe})" if with_probe and not figure.headline else point
 
 
 def _row(name: str, figure: Compared, found: Comparison) -> forest.Row:
@@ -350,5 +361,6 @@ def _table(figures: Iterable[Compared], found: Comparison) -> Table:
 
 def _with_ends(ratio: float, low: float, high: float) -> str:
     """`1.54 (1.48–1.61)`."""
-    ends = format_span(low, high, lambda end: format_factor(end, 3))
+    known = low > 1 / _FAR or high < _FAR
+    ends = format_span(low, high, lambda end: format_factor(end, 3)) if known else f"<{1 / _FAR:g}–>{_FAR:g}"
     return f"{format_factor(ratio, 3)} ({ends})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from latlab.fleet.naming import ALARMS
+from latlab.fleet.naming import ALARMS, LEAST_HOSTS
 from latlab.fleet.pairs import Links
 from latlab.fleet.standings import Failure, Reason, Standing, Survey, Tested
 from latlab.installed import version
@@ -17,6 +17,8 @@ from latlab.view.table import Cell, Column, Listing, Table
 
 #: Links of a page; a survey of 1,000 hosts has 3,000.
 _MOST_LINKS = 1_000
+#: Verdicts for people.
+_KINDS = {"slow": "slow", "suspect": "suspect", "ok": "like its peers", "no-peers": "no peers"}
 _HEADS = (Column("verdict"), Column("by"), Column("here"), Column("peers"), Column("times slower", "number"))
 
 
@@ -31,7 +33,7 @@ def document(found: Survey | Links) -> Document:
     """The page, ready for a renderer."""
     named = [own.host.name if isinstance(own, Standing) else own.called for own in found.named]
     hosts = len(found.standings if isinstance(found, Survey) else found.hosts)
-    verdict = f"{listed(named)}: slow" if named else "nobody is named"
+    verdict = f"{listed(named)}: slow" if named else _nobody(found)
     return cleaned(
         Document(
             title="Links of a fleet" if isinstance(found, Links) else "Hosts of a fleet",
@@ -47,6 +49,12 @@ def document(found: Survey | Links) -> Document:
     )
 
 
+def _nobody(found: Survey | Links) -> str:
+    if isinstance(found, Survey) and not found.tests:
+        return f"nothing to compare: no class has {LEAST_HOSTS} hosts"
+    return "nobody is named"
+
+
 def _hosts(found: Survey) -> Iterable[Section]:
     rows = [
         (own.host.name, own.number, *_cells(own.kind, own.because), "; ".join(own.differs))
@@ -54,10 +62,25 @@ def _hosts(found: Survey) -> Iterable[Section]:
     ]
     rows += [(own.name, None, *_failed(own.reason), "") for own in found.failed]
     heads = (Column("host"), Column("class", "count"), *_HEADS, Column("differs from its peers by"))
-    yield Section("hosts", "Which host is slow?", listings=(Listing("Hosts", Table(heads, tuple(rows))),))
+    listings = (Listing("Hosts", Table(heads, tuple(rows))), *_classes(found))
+    yield Section("hosts", "Which host is slow?", listings=listings)
     reasons = [(own.host.name, reason) for own in found.standings for reason in own.because]
     if reasons:
         yield _reasons(reasons)
+
+
+def _classes(found: Survey) -> Iterable[Listing]:
+    """What distinguishes the classes."""
+    fields = {own.number: own.host.own_class.fields() for own in found.standings}
+    if len(fields) < 2:  # noqa: PLR2004 - one is not distinguished
+        return
+    names = [name for name in fields[1] if len({own[name] for own in fields.values()}) > 1]
+    rows: list[tuple[Cell, ...]] = [
+        (number, found.classes[number - 1], *(fields[number][name] for name in names))
+        for number in sorted(fields)
+    ]
+    heads = (Column("class", "count"), Column("hosts", "count"), *map(Column, names))
+    yield Listing("Classes: hosts of one are compared with one another", Table(heads, tuple(rows)))
 
 
 def _links(found: Links) -> Iterable[Section]:
@@ -88,10 +111,10 @@ def _listing(
 def _cells(kind: str, because: Sequence[Reason]) -> tuple[Cell, ...]:
     """The verdict, and the figure that shows it most clearly."""
     if not because:
-        return kind, "", "", "", None
+        return _KINDS[kind], "", "", "", None
     first = because[0]
     own, peers = (format_value(value, first.unit) for value in (first.value, first.peers))
-    return kind, first.name, own, peers, round(first.ratio, 2)
+    return _KINDS[kind], first.name, own, peers, round(first.ratio, 2)
 
 
 def _failed(reason: str) -> tuple[Cell, ...]:

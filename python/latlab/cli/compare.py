@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from latlab.compare import Comparison
+    from latlab.fleet.changes import Changes
 
 
 @click.command("compare")
@@ -13,7 +18,7 @@ import click
 @click.option(
     "--same", metavar="SHARE", default="10%", show_default=True, help="Treat smaller changes as no change."
 )
-@click.option("--across", is_flag=True, help="Compare different machines.")
+@click.option("--across", is_flag=True, help="Compare different machines, all runs of a side as one.")
 @click.option("--verbose", "-v", is_flag=True, help="Show every figure, with its reason.")
 @click.option("--html", "page", metavar="FILE", help="Write a page with both sides in every chart to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON.")
@@ -25,6 +30,9 @@ def command(
     A side is a run (a file, an id, `last`, `last~1`), a folder, a quoted glob, @LABEL of kept runs
     (`latlab runs label`), or LABEL= and one of these; commas join several. Runs are the unit of
     variance: five per side show much more than one.
+
+    If a side has runs of several hosts, such as the folder of a latlab fleet survey, each host is
+    compared with itself by its headline figures, and hosts are the unit of variance.
 
     \b
     Examples:
@@ -40,8 +48,15 @@ def command(
 
     target = None if page is None else checked_output(page, (".html",))
     limit = parse_share(same, most=compare.MOST_CHANGE)
-    sides = compare.both(a, b)
-    found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
+    named = compare.both_named(a, b)
+    # Across machines all runs of a side are those of one.
+    if not across and compare.have_several_hosts(*named):
+        from latlab.fleet.between import between  # noqa: PLC0415 - takes some time to import
+
+        found: Comparison | Changes = between(*named, same=limit)
+    else:
+        sides = compare.read(*named)
+        found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
     if target is not None:
         from latlab.report import compared  # noqa: PLC0415 - draws charts
 
@@ -52,6 +67,12 @@ def command(
     if as_json:
         say_json(found.as_json())
         return
-    from latlab.cli.terminal.comparison import comparison_lines  # noqa: PLC0415 - for people only
+    screen = screen_of(sys.stdout)
+    if isinstance(found, compare.Comparison):
+        from latlab.cli.terminal.comparison import comparison_lines  # noqa: PLC0415 - for people only
 
-    say(comparison_lines(found, screen_of(sys.stdout), verbose=verbose))
+        say(comparison_lines(found, screen, verbose=verbose))
+    else:
+        from latlab.cli.terminal.change_lines import change_lines  # noqa: PLC0415 - for people only
+
+        say(change_lines(found, screen, verbose=verbose))

@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Final
 
 from latlab import _core
 from latlab.compare.contrast import SEVERAL, contrasts
-from latlab.compare.sides import Objections, Side, both, environment, is_like, side
+from latlab.compare.sides import (
+    Objections,
+    Side,
+    both,
+    both_named,
+    environment,
+    have_several_hosts,
+    is_like,
+    read,
+    side,
+)
 from latlab.compare.tails import Tail, tails
 from latlab.compare.verdict import Kind, Verdict, verdicts
 from latlab.errors import RunFileError
@@ -32,7 +42,19 @@ if TYPE_CHECKING:
     from latlab.run.model import Unit
     from latlab.run.samples import Key, Sample
 
-__all__ = ["Comparison", "Figure", "Side", "Values", "both", "compare", "side", "stored"]
+__all__ = [
+    "Comparison",
+    "Figure",
+    "Side",
+    "Values",
+    "both",
+    "both_named",
+    "compare",
+    "have_several_hosts",
+    "read",
+    "side",
+    "stored",
+]
 
 #: What counts as the same unless something else is asked for.
 SAME: Final = 0.1
@@ -48,13 +70,13 @@ _NAMES: Final = {"context-switch": "two context switches", "file-create": "small
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A figure of one side: the centre of its runs.
+    """A figure of one side: the centre of its runs, or of its hosts where surveys are compared.
 
     Attributes:
         value: The figure, in its unit.
         low: Of one run its interval's lower end, of several the lowest run.
         high: Likewise.
-        runs: Undisturbed ones that have it.
+        runs: Undisturbed ones that have it; hosts likewise.
     """
 
     value: float
@@ -177,20 +199,12 @@ class Comparison:
     @property
     def kind(self) -> Kind:
         """The overall verdict: that of its headline figures, or of all figures where it has none."""
-        kinds = {each.kind for each in self.headline or self.figures} - {"not-comparable"}
-        if not kinds:
-            return "not-comparable"
-        return "changed" if "changed" in kinds else "same" if kinds == {"same"} else "cannot-tell"
+        return together(self.headline or self.figures)
 
     @property
     def visible(self) -> tuple[float, float] | None:
         """What would have been seen of headline figures that did not change: in half of them, and in all."""
-        known = sorted(
-            each.verdict.smallest_visible
-            for each in self.headline or self.figures
-            if each.verdict is not None and each.kind != "changed"
-        )
-        return (known[len(known) // 2], known[-1]) if known else None
+        return visible(self.headline or self.figures)
 
     def as_json(self) -> dict[str, object]:
         """As `latlab compare --json` prints it."""
@@ -211,6 +225,24 @@ class Comparison:
             "figures": [each.as_json() for each in self.figures],
             "tails": [each.as_json() for each in self.tails],
         }
+
+
+def together(figures: Iterable[Figure]) -> Kind:
+    """The verdict on several figures."""
+    kinds = {each.kind for each in figures} - {"not-comparable"}
+    if not kinds:
+        return "not-comparable"
+    return "changed" if "changed" in kinds else "same" if kinds == {"same"} else "cannot-tell"
+
+
+def visible(figures: Iterable[Figure]) -> tuple[float, float] | None:
+    """What would have been seen of figures that did not change: in half of them, and in all."""
+    known = sorted(
+        each.verdict.smallest_visible
+        for each in figures
+        if each.verdict is not None and each.kind != "changed"
+    )
+    return (known[len(known) // 2], known[-1]) if known else None
 
 
 def stored(*sides: Side, store: Store | None = None, most: int = KEPT) -> tuple[Run, ...]:
@@ -249,7 +281,7 @@ def compare(
         across: The machines are what is compared.
         kept: Other runs of the same machine, which show the variation between its runs.
     """
-    objections = Objections(a, b, across=across)
+    objections = Objections(a.runs, b.runs, across=across)
     sides = [_samples(own.runs) for own in (a, b, Side("", tuple(kept)))]
     names = headlines(a.runs[0]) | headlines(b.runs[0])
     figures: list[Figure] = []
@@ -271,7 +303,7 @@ def compare(
     figures += _judged(pending, same)
     order = {"changed": 0, "cannot-tell": 1, "same": 2, "not-comparable": 3}
     figures.sort(key=lambda each: (not each.headline, order[each.kind], -abs(math.log(each.ratio or 1.0))))
-    reported = tuple(_distinguished(figures))
+    reported = tuple(distinguished(figures))
     return Comparison(
         a,
         b,
@@ -279,7 +311,7 @@ def compare(
         reported,
         len(kept),
         tails(reported, (a.runs, b.runs, kept), (a.label, b.label), same),
-        tuple(environment(a, b)),
+        tuple(environment(a.runs, b.runs)),
         () if across else objections.machines,
     )
 
@@ -353,7 +385,7 @@ def _values(samples: Sequence[Sample]) -> Values | None:
     return Values(_core.centre(values) or statistics.median(values), low, high, len(_sound(samples)))
 
 
-def _distinguished(figures: Sequence[Figure]) -> Iterator[Figure]:
+def distinguished(figures: Sequence[Figure]) -> Iterator[Figure]:
     """The sides may have measured a headline at different points, and a point may be timed in two ways."""
     counts = Counter(each.title for each in figures)
     points = Counter((each.title, each.point) for each in figures)

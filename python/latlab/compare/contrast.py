@@ -32,7 +32,7 @@ _USUAL: Final = (
     ("storage.", 0.7),
     ("", 0.15),
 )
-_USUAL_DEGREES: Final = 4.0
+USUAL_DEGREES: Final = 4.0
 #: So many runs a side say by themselves how far they lie apart. With fewer, what each says of its own
 #: precision bounds that from below: kin may lie closer together than a figure's own runs.
 SEVERAL: Final = 3
@@ -67,15 +67,20 @@ def _contrast(
     own = math.hypot(_own_error(first), _own_error(second))
     if known is None:
         probe = groups[0][0].key.probe
-        usual = next(spread for beginning, spread in _USUAL if probe.startswith(beginning))
+        usual = usual_spread(probe)
         ratio = math.log(_centre(second) / _centre(first))
         error = usual * math.sqrt(1 / len(first) + 1 / len(second))
-        return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
+        return Contrast(ratio, max(error, own), usual, USUAL_DEGREES, runs)
     ratio, error, between, degrees = known
     if runs >= SEVERAL:
         # How precise each run is shows in how far they lie apart.
         own = math.hypot(_step(first), _step(second))
     return Contrast(ratio, max(error, own), between, degrees, runs)
+
+
+def usual_spread(probe: str) -> float:
+    """Standard deviation of a figure's logarithm between runs of one machine where no runs say it."""
+    return next(spread for beginning, spread in _USUAL if probe.startswith(beginning))
 
 
 def _centre(samples: Sequence[Sample]) -> float:
@@ -95,3 +100,17 @@ def _step(samples: Sequence[Sample]) -> float:
     """The error that one step of the instrument adds; more runs do not reduce it."""
     steps = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples)
     return steps / (NORMAL * math.sqrt(2))
+
+
+def paired(logs: Sequence[float], least: float) -> Contrast:
+    """The mean of log-ratios of pairs.
+
+    Args:
+        logs: Two or more.
+        least: What they can be known to.
+    """
+    deviation = max(statistics.stdev(logs), least)
+    count = len(logs)
+    return Contrast(
+        statistics.fmean(logs), deviation / math.sqrt(count), deviation, count - 1.0, count, paired=True
+    )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from latlab.errors import UserError
+from latlab.errors import RunFileError, UserError
 from latlab.run.labels import labels
-from latlab.run.model import Machine
+from latlab.run.model import Machine, Settings
 from latlab.run.run import Run, load
-from latlab.run.store import Store
+from latlab.run.store import Store, head
 from latlab.text import clean, listed
 from latlab.units import format_bytes
 
@@ -50,6 +51,18 @@ ENVIRONMENT: Final = {
 }
 
 
+class Described(Protocol):
+    """What was measured, and how: a run, or a host of a fleet."""
+
+    @property
+    def machine(self) -> Machine:
+        """What it was measured on."""
+
+    @property
+    def settings(self) -> Settings:
+        """How."""
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """Runs that are one side.
@@ -63,8 +76,43 @@ class Side:
     runs: tuple[Run, ...]
 
 
-def side(words: str, store: Store | None = None) -> Side:
-    """The runs that a word names.
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Run files that are one side, not yet read.
+
+    Attributes:
+        label: How the side is called.
+        files: At least one.
+    """
+
+    label: str
+    files: tuple[Path, ...]
+
+    def side(self) -> Side:
+        """The side, read.
+
+        Raises:
+            UserError: it has too many runs.
+            RunFileError: one of its files cannot be read as a run.
+        """
+        if len(self.files) > MOST:
+            raise UserError(f"{self.label!r} names {len(self.files)} runs: a side has {MOST} at most")
+        return Side(self.label, tuple(map(load, self.files)))
+
+    def origin(self) -> tuple[set[str], set[str]]:
+        """The ids of its runs, and the names of their hosts; runs that have none are of the same host."""
+        ids, hosts = set[str](), set[str]()
+        for file in self.files:
+            # What is wrong with a file is said by its reader.
+            with contextlib.suppress(RunFileError):
+                own = head(file)
+                ids.add(own.id)
+                hosts.add(own.machine.text("os.host_name") or "")
+        return ids, hosts
+
+
+def named(words: str, store: Store | None = None) -> Named:
+    """The run files that a word names.
 
     Args:
         words: A run (a file, an id, the beginning of one, `last`, `last~1`), a folder, a glob, `@LABEL` of
@@ -72,7 +120,7 @@ def side(words: str, store: Store | None = None) -> Side:
         store: Where runs are kept.
 
     Raises:
-        UserError: there is no such run, or there are too many.
+        UserError: there is no such run.
     """
     label, equals, rest = words.partition("=")
     if not equals or any(mark in label for mark in "/*?."):
@@ -81,25 +129,66 @@ def side(words: str, store: Store | None = None) -> Side:
     found = [file for part in rest.split(",") if part for file in files(part, known)]
     if not found:
         raise UserError(f"no run in {clean(words, most=100)!r}: name a run file, a folder, or last")
-    if len(found) > MOST:
-        raise UserError(f"{clean(words, most=100)!r} names {len(found)} runs: a side has {MOST} at most")
     short = next((rest.removesuffix(ending) for ending in _ENDINGS if rest.endswith(ending)), rest)
-    return Side(clean(label or short.split("/")[-1] or rest, most=40), tuple(map(load, dict.fromkeys(found))))
+    called = clean(label or short.split("/")[-1] or rest, most=40)
+    return Named(called, tuple(dict.fromkeys(found)))
 
 
-def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Side]:
-    """Two sides by what names them, as :func:`side` reads it.
+def side(words: str, store: Store | None = None) -> Side:
+    """The runs that a word names, as :func:`named` reads it.
 
     Raises:
-        UserError: a side has no run, or both have the same one.
+        UserError: there is no such run, or there are too many.
     """
-    a, b = side(first, store), side(second, store)
-    shared = {run.id for run in a.runs} & {run.id for run in b.runs}
-    if shared:
-        raise UserError(f"the run {clean(min(shared), most=80)} is on both sides: name two that differ")
+    return named(words, store).side()
+
+
+def both_named(first: str, second: str, store: Store | None = None) -> tuple[Named, Named]:
+    """The files of two sides, as :func:`named` reads what names them; their labels differ.
+
+    Raises:
+        UserError: a side has no run.
+    """
+    a, b = named(first, store), named(second, store)
     if a.label == b.label:
         return replace(a, label=f"{a.label} (A)"), replace(b, label=f"{b.label} (B)")
     return a, b
+
+
+def have_several_hosts(*sides: Named) -> bool:
+    """Whether a side has runs of several hosts."""
+    return any(len(own.origin()[1]) > 1 for own in sides)
+
+
+def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Side]:
+    """Two sides by what names them, as :func:`named` reads it.
+
+    Raises:
+        UserError: a side has no run or too many, or both have the same one.
+    """
+    return read(*both_named(first, second, store))
+
+
+def read(a: Named, b: Named) -> tuple[Side, Side]:
+    """Two sides, read.
+
+    Raises:
+        UserError: a side has too many runs, or both have the same one.
+    """
+    first, second = a.side(), b.side()
+    check_apart({run.id for run in first.runs}, {run.id for run in second.runs})
+    return first, second
+
+
+def check_apart(first: Set[str], second: Set[str]) -> None:
+    """Refuses two sides that have the same run, by the ids of their runs.
+
+    Raises:
+        UserError: they have.
+    """
+    shared = first & second
+    if shared:
+        raise UserError(f"the run {clean(min(shared), most=80)} is on both sides: name two that differ")
 
 
 def files(part: str, store: Store) -> Iterator[Path]:
@@ -119,11 +208,13 @@ def files(part: str, store: Store) -> Iterator[Path]:
 # ------------------------------------------------------------------------------------ what cannot be compared
 
 
-def unlike(first: Side, second: Side, names: dict[str, str]) -> list[str]:
-    """Which of these fields of the machines differ between any two runs of the sides, with their values."""
+def unlike(
+    first: Collection[Described], second: Collection[Described], names: Mapping[str, str]
+) -> list[str]:
+    """Which of these fields of the machines differ between any two runs of two sides, with their values."""
     found = []
     for name, at in names.items():
-        values = [[value_at(run.machine, at) for run in own.runs] for own in (first, second)]
+        values = [[value_at(run.machine, at) for run in own] for own in (first, second)]
         if len(set(values[0]) | set(values[1])) > 1:
             found.append(f"{name}: {' against '.join(listed(list(dict.fromkeys(own))) for own in values)}")
     return found
@@ -136,7 +227,7 @@ def is_like(machine: Machine, other: Machine) -> bool:
     )
 
 
-def environment(first: Side, second: Side) -> list[str]:
+def environment(first: Collection[Described], second: Collection[Described]) -> list[str]:
     """What else differs."""
     return unlike(first, second, ENVIRONMENT)
 
@@ -145,16 +236,18 @@ class Objections:
     """Why figures of two sides cannot be compared; found once, asked for each figure.
 
     Args:
-        first: One side.
-        second: The other.
+        first: The runs of one side.
+        second: Those of the other.
         across: The machines are what is compared: that they differ is no objection.
     """
 
-    def __init__(self, first: Side, second: Side, *, across: bool) -> None:
+    def __init__(
+        self, first: Collection[Described], second: Collection[Described], *, across: bool = False
+    ) -> None:
         self._machines = [] if across else unlike(first, second, OF_ALL)
         self._disks = [] if across else unlike(first, second, OF_STORAGE)
         paths = [
-            {tuple(getattr(run.settings, name) for name in OF_NETWORK) for run in own.runs}
+            {tuple(getattr(run.settings, name) for name in OF_NETWORK) for run in own}
             for own in (first, second)
         ]
         self._network = [] if len(paths[0] | paths[1]) == 1 else [OTHER_PATH]

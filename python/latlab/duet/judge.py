@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from latlab.compare.contrast import paired
 from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
 
 Unit: TypeAlias = Literal["s", "bytes", "count"]
@@ -122,7 +123,7 @@ def figures(pairs: Sequence[Pair], same: float) -> tuple[Figure, ...]:
             continue
         a, b = (statistics.geometric_mean(side) for side in zip(*values, strict=True))
         logs = [math.log(second / first) for first, second in values]
-        known.append((Figure(name, unit, a, b, "cannot-tell"), _paired(logs, step / min(a, b))))
+        known.append((Figure(name, unit, a, b, "cannot-tell"), paired(logs, step / min(a, b))))
     known += _categories(pairs)
     contrasts = [contrast for _, contrast in known]
     reported = [
@@ -166,7 +167,7 @@ def itself(pairs: Sequence[Pair], side: int, same: float) -> Itself | None:
     ]
     if len(logs) < FEWEST:
         return None
-    contrast = _paired(logs, 1e-6 / min(walls))
+    contrast = paired(logs, 1e-6 / min(walls))
     (verdict,) = verdicts([contrast], same, together=True)
     return Itself(len(logs), math.exp(contrast.ratio), verdict)
 
@@ -187,19 +188,7 @@ def _categories(pairs: Sequence[Pair]) -> Iterator[tuple[Figure, Contrast]]:
             (second - first) / pair[0].wall_s for (first, second), pair in zip(seconds, pairs, strict=True)
         ]
         factor = max(1 + statistics.fmean(added), _LEFT)
-        contrast = _paired(
+        contrast = paired(
             [math.log(factor) + (each + 1 - factor) / factor for each in added], 1e-6 / walls[0]
         )
         yield Figure(name, "s", a, b, "cannot-tell", is_category=True), contrast
-
-
-def _paired(logs: Sequence[float], least: float) -> Contrast:
-    """The mean of log-ratios; `least` is what they can be known to.
-
-    Of two or more.
-    """
-    deviation = max(statistics.stdev(logs), least)
-    count = len(logs)
-    return Contrast(
-        statistics.fmean(logs), deviation / math.sqrt(count), deviation, count - 1.0, count, paired=True
-    )

@@ -12,6 +12,8 @@ from latlab.charts.many import Machine
 from latlab.compare import Comparison, Side, words
 from latlab.compare import Figure as Compared
 from latlab.errors import UserError
+from latlab.fleet import change_words
+from latlab.fleet.changes import Changes
 from latlab.installed import version
 from latlab.report import html
 from latlab.report.document import Chapter, Document, Figure, Section, cleaned
@@ -21,7 +23,7 @@ from latlab.units import format_factor, format_ns, format_span, format_stated, f
 from latlab.view import forest
 from latlab.view.drawing import plain_spec, unchecked
 from latlab.view.prose import Notice
-from latlab.view.table import Listing, Table, table_of
+from latlab.view.table import Column, Listing, Table, table_of
 
 #: Rows of a picture, and of the table of what changed: more say no more.
 _MOST_ROWS: Final = 40
@@ -48,11 +50,11 @@ _TIERS: Final = {
 }
 
 
-def write(found: Comparison, path: Path) -> Path:
+def write(found: Comparison | Changes, path: Path) -> Path:
     """Writes the page; an older file of that name is replaced.
 
     Args:
-        found: The comparison.
+        found: The comparison, of runs or of surveys.
         path: The file.
 
     Raises:
@@ -61,8 +63,10 @@ def write(found: Comparison, path: Path) -> Path:
     return save(path, html.render(document(found)).encode("utf-8"))
 
 
-def document(found: Comparison) -> Document:
+def document(found: Comparison | Changes) -> Document:
     """The page, ready for the renderer; see :func:`write`."""
+    if not isinstance(found, Comparison):
+        return _of_surveys(found)
     chapters = cleaned(tuple(_chapters(found)))
     a, b = found.a, found.b
     return Document(
@@ -209,6 +213,62 @@ def _not_comparable(found: Comparison) -> Section:
     )
 
 
+# --------------------------------------------------------------------------------------------------- surveys
+
+
+def _of_surveys(found: Changes) -> Document:
+    """The page of two surveys: figures that hosts share, then hosts."""
+    groups = tuple(_group(found, group) for group in range(len(found.groups)))
+    return cleaned(
+        Document(
+            title=change_words.verdict(found),
+            facts=tuple(f"{own.label}: {own.hosts:,} hosts, {own.runs:,} runs" for own in (found.a, found.b)),
+            notices=(Notice("caution", "What else differs", "; ".join(found.environment)),)
+            if found.environment
+            else (),
+            sections=(*groups, _hosts(found)),
+            colophon=f"latlab {version()} · surveys",
+        )
+    )
+
+
+def _group(found: Changes, group: int) -> Section:
+    """The figures of hosts that are alike."""
+    several = len(found.groups) > 1
+    title = change_words.of_group(found, group) if several else "All hosts together"
+    figures = found.of_group(group)
+    return Section(
+        id=f"group_{group + 1}" if several else "together",
+        title=title,
+        sentences=(change_words.basis(found),) if group == 0 else (),
+        figures=_forest(f"figures_{group}", "Headline figures over hosts", figures, found),
+        listings=(Listing("In numbers", _table(figures, found)),),
+        evidence=tuple(change_words.limits(found)) if group == 0 else (),
+    )
+
+
+def _hosts(found: Changes) -> Section:
+    """A row a host, those that changed otherwise than the others first."""
+    rows: list[tuple[str, ...]] = [
+        (
+            own.name,
+            found.groups[own.group][0] if own.group is not None else "",
+            change_words.HOSTS[own.kind],
+            "; ".join(change_words.of_host(own)),
+        )
+        for own in found.hosts
+    ]
+    rows += [
+        (name, "", f"only in {own.label}", "")
+        for alone, own in zip(found.only, (found.a, found.b), strict=True)
+        for name in alone
+    ]
+    heads = [Column("host"), Column("group"), Column("verdict"), Column("what changed")]
+    if not any(label for label, _ in found.groups):
+        heads, rows = [heads[0], *heads[2:]], [(name, *rest) for name, _, *rest in rows]
+    return Section("hosts", "Single hosts", listings=(Listing("Hosts", Table(tuple(heads), tuple(rows))),))
+
+
 # ---------------------------------------------------------------------------------------------------- charts
 
 
@@ -282,7 +342,9 @@ def _probes(own: Sequence[Compared], found: Comparison) -> Iterator[Section]:
         )
 
 
-def _forest(name: str, title: str, figures: Sequence[Compared], found: Comparison) -> tuple[Figure, ...]:
+def _forest(
+    name: str, title: str, figures: Sequence[Compared], found: Comparison | Changes
+) -> tuple[Figure, ...]:
     shown = figures[:_MOST_ROWS]
     if not shown:
         return ()
@@ -311,7 +373,7 @@ def _named(figure: Compared, *, with_probe: bool) -> str:
     return f"{point} ({figure.probe})" if with_probe and not figure.headline else point
 
 
-def _row(name: str, figure: Compared, found: Comparison) -> forest.Row:
+def _row(name: str, figure: Compared, found: Comparison | Changes) -> forest.Row:
     said, verdict = words.of_figure(figure), figure.verdict
     if figure.ratio is None or verdict is None:
         return forest.Row(name, None, 1.0, 1.0, _in_short(figure, found), f"{figure.title}: {said}")
@@ -325,14 +387,14 @@ def _row(name: str, figure: Compared, found: Comparison) -> forest.Row:
     )
 
 
-def _in_short(figure: Compared, found: Comparison) -> str:
+def _in_short(figure: Compared, found: Comparison | Changes) -> str:
     """Why there is no ratio, where a row has room for few words."""
     if figure.a is None or figure.b is None:
         return f"no data in {(found.a if figure.a is None else found.b).label[:_SHORT]}"
     return "not comparable" if figure.kind == "not-comparable" else "disturbed"
 
 
-def _table(figures: Iterable[Compared], found: Comparison) -> Table:
+def _table(figures: Iterable[Compared], found: Comparison | Changes) -> Table:
     def stated(figure: Compared, side: str) -> str:
         values = figure.a if side == "a" else figure.b
         if values is None:

@@ -35,11 +35,12 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
         lines += screen.wrapped(text, rest="  ")
     shown = [each for each in found.figures if verbose or each.headline or each.kind == "changed"]
     others = [each for each in shown if not each.headline]
+    labels = (found.a.label, found.b.label)
     if found.headline:
-        lines += [Line(), *_table([each for each in shown if each.headline], found, screen)]
+        lines += [Line(), *table([each for each in shown if each.headline], labels, screen)]
     if others:
         cut = others if verbose else others[:_MOST]
-        lines += [Line(), styled(screen.fit(" other figures"), "bold"), *_table(cut, found, screen)]
+        lines += [Line(), styled(screen.fit(" other figures"), "bold"), *table(cut, labels, screen)]
     lines += _tails(found.tails if verbose else found.tails[:_TAILS], screen)
     lines.append(Line())
     hidden = 0 if verbose else len(others) - _MOST
@@ -53,8 +54,9 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
     return lines
 
 
-def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list[Line]:
-    heads = ("figure", found.a.label[:_LABEL], found.b.label[:_LABEL], "ratio", "verdict")
+def table(figures: Sequence[Figure], labels: tuple[str, str], screen: Screen) -> list[Line]:
+    """A row for each figure."""
+    heads = ("figure", *(label[:_LABEL] for label in labels), "ratio", "verdict")
     rows = [heads, *(_row(each) for each in figures)]
     fitted = [[screen.fit(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in fitted) for column in range(5)]

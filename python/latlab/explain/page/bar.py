@@ -50,7 +50,10 @@ def chart(explained: Explained, series: Series) -> alt.LayerChart:
         base.mark_bar(height=_HEIGHT - 10, style="box").encode(
             x=x, x2=alt.X2("x2:Q"), color=series.color({row["series"] for row in rows}), tooltip=tip
         ),
-        base.transform_filter("datum.label != ''").mark_text(style="on-level").encode(**middle),
+        # A label ends where its part does, however narrow the page.
+        base.transform_filter("datum.label != ''")
+        .mark_text(style="on-level", limit=alt.expr("width * (datum.x2 - datum.x)"))
+        .encode(**middle),
     ]
     return layered(layers, data=inline(rows), width=_WIDTH, height=_HEIGHT)
 

@@ -146,7 +146,13 @@ def _drawn(rows: list[dict[str, Any]], color: alt.Color | None) -> alt.LayerChar
             **({"color": color} if color is not None else {}),
         ),
         base.transform_filter("datum.label != ''")
-        .mark_text(style="on-level", align="left", dx=3, fontSize=11)
+        .mark_text(
+            style="on-level",
+            align="left",
+            dx=3,
+            fontSize=11,
+            limit=alt.expr("width * (datum.x2 - datum.x) - 4"),
+        )
         .encode(x=alt.X("left:Q"), y=alt.Y("middle:Q", scale=height), text=alt.Text("label:N")),
     ]
     return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * (deepest + 1), 60))

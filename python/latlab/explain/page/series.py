@@ -36,7 +36,7 @@ class Series:
         """By the field `series`; the legend names what is used."""
         domain = [*self.names, OTHERS]
         shown = [name for name in domain if name in set(used)]
-        legend = alt.Legend(title=None, values=shown, columns=0)
+        legend = alt.Legend(title=None, values=shown)
         return alt.Color("series:N", legend=legend, scale=alt.Scale(domain=domain))
 
 

@@ -9,7 +9,7 @@ import pytest
 from latlab.fleet.host import Class, Host
 from latlab.fleet.why import differences
 from latlab.run.meanwhile import Meanwhile
-from latlab.run.model import Machine
+from latlab.run.model import Machine, Settings
 
 CLASS = Class((), 0, "", ("quick",))
 PEERS = 8
@@ -17,7 +17,8 @@ PEERS = 8
 
 def host(met: Meanwhile | None = None, **machine: Any) -> Host:  # noqa: ANN401 - JSON
     """A host of two CPUs with this description, whose run met this."""
-    return Host("node", CLASS, Machine({"cpu": {"logical_cpus": 2}} | machine), {}, 0, 1, met)
+    described = Machine({"cpu": {"logical_cpus": 2}} | machine)
+    return Host("node", CLASS, described, Settings(), {}, 0, 1, met)
 
 
 def why(own: Host, peers: list[Host], probe: str = "cpu.time") -> list[str]:

@@ -215,7 +215,7 @@ pub struct Footer {
     pub figures: Vec<Record>,
     /// What else happened while it lasted; absent where nothing of that could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meanwhile: Option<Meanwhile>,
+    pub meanwhile: Option<Box<Meanwhile>>,
 }
 
 /// What else happened while a run lasted. Absent = could not be read.

@@ -119,13 +119,9 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="keep them in benches/results")
     asked = parser.parse_args()
     for file, rows in (own for name, own in _TABLES.items() if asked.only in {None, name}):
-        found = []
-        for row in rows():
-            print("  ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
-            found.append(row)
+        found = evidence.printed(rows())
         if asked.save:
-            made = evidence.origin("benches/fleet.py")
-            evidence.write(file, [{**row, **made} for row in found])
+            evidence.keep(file, found, "benches/fleet.py")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ wall time, the median of three, and which hosts it names. `--save` keeps the tab
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import statistics
@@ -111,21 +110,5 @@ def rows() -> Iterator[dict[str, object]]:
         }
 
 
-def main() -> None:
-    """Prints the table, and keeps it where that is asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--save", action="store_true", help="keep it in benches/results")
-    asked = parser.parse_args()
-    found = []
-    for row in rows():
-        print("  ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
-        found.append(row)
-    if asked.save:
-        made = evidence.origin("benches/fleet_beside.py")
-        evidence.write("fleet-beside.csv", [{**row, **made} for row in found])
-
-
 if __name__ == "__main__":
-    main()
+    evidence.table("fleet-beside.csv", "benches/fleet_beside.py", __doc__, rows)

@@ -10,7 +10,6 @@ benches/results.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -61,21 +60,5 @@ def rows() -> Iterator[dict[str, object]]:
             }
 
 
-def main() -> None:
-    """Prints the table, and keeps it where that is asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--save", action="store_true", help="keep it in benches/results")
-    asked = parser.parse_args()
-    found = []
-    for row in rows():
-        print("  ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
-        found.append(row)
-    if asked.save:
-        made = evidence.origin("benches/fleet_files.py")
-        evidence.write("fleet-files.csv", [{**row, **made} for row in found])
-
-
 if __name__ == "__main__":
-    main()
+    evidence.table("fleet-files.csv", "benches/fleet_files.py", __doc__, rows)

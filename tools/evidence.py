@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import datetime
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,3 +56,37 @@ def write(name: str, rows: Iterable[Mapping[str, object]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def printed(rows: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """All rows, each printed as it comes."""
+    found = []
+    for row in rows:
+        print("  ".join(f"{key}: {value}" for key, value in row.items()), flush=True)
+        found.append(row)
+    return found
+
+
+def keep(name: str, rows: Iterable[Mapping[str, object]], command: str) -> None:
+    """Writes the file anew with what the rows come from."""
+    made = origin(command)
+    write(name, [{**row, **made} for row in rows])
+
+
+def table(
+    name: str, command: str, words: str | None, rows: Callable[[], Iterable[Mapping[str, object]]]
+) -> None:
+    """What a bench with one table does: prints it, and keeps it where `--save` asks for that.
+
+    Args:
+        name: The file.
+        command: The bench.
+        words: What `--help` says.
+        rows: Makes them.
+    """
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--save", action="store_true", help="keep it in benches/results")
+    asked = parser.parse_args()
+    found = printed(rows())
+    if asked.save:
+        keep(name, found, command)

@@ -240,7 +240,8 @@ impl Whole {
         let layout_bytes = test_file_bytes(&plans);
         let shares = shares(settings, &chosen, layout_bytes);
         let (layout_s, seconds) = apart(plan_shares(&shares, settings));
-        // A program that waits for the disk ends up where the disk interrupts, so its curves are measured there.
+        // A program that waits for the disk ends up where the disk interrupts, so its curves are measured
+        // there.
         let interrupted = env.machine.interrupted_by_the_disk(&cpus);
         let interrupted = interrupted.first().and_then(|first| cpus.iter().position(|cpu| cpu == first));
         let parts: Vec<Part> = chosen

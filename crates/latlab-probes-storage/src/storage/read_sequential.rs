@@ -107,10 +107,11 @@ direct goes past the page cache (O_DIRECT): each call is one request that waits 
 buffered-cold goes through a page cache that holds nothing of the file: before each stretch the file is \
 flushed and evicted from the cache, and the kernel is asked (cachestat or mincore) \
 whether anything is left; if so there is no figure. The kernel reads ahead, so most calls find their block \
-there and few wait: the median is a copy, the mean is the disk. Reading ahead begins with little and doubles: \
-the first half of a stretch is not counted, and start_ns is what it takes more than the second. buffered-warm reads a stretch that is in \
-the page cache as read-ahead left it (in large folios where the file system has them), counted page by page \
-before: no disk, a copy from memory. A kernel may reclaim pages: a stretch for which some had to be fetched \
+there and few wait: the median is a copy, the mean is the disk. Reading ahead begins with little and \
+doubles: the first half of a stretch is not counted, and start_ns is what it takes more than the second. \
+buffered-warm reads a stretch that is in the page cache as read-ahead left it (in large folios where the \
+file system has them), counted page by page before: no disk, a copy from memory. A kernel may reclaim pages: \
+a stretch for which some had to be fetched \
 does not count and is read again.
 
 The test file has no name, is written whole with incompressible bytes that contain their own position, \

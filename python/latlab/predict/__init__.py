@@ -126,7 +126,12 @@ def newest(probes: Collection[str], name: str | None = None) -> Run:
 
 def from_run(job: Job, run: Run) -> Prediction:
     """The prediction for the machine of a run as it was then: nothing here is looked at."""
-    return predict(job, Known(where_programs_wait(run), Limits(memory_of(run.machine), None)))
+    return predict(job, _then(run))
+
+
+def _then(run: Run) -> Known:
+    """What is known of a machine as it was when it was measured."""
+    return Known(where_programs_wait(run), Limits(memory_of(run.machine), None))
 
 
 def memory_of(machine: Machine) -> int:
@@ -140,12 +145,13 @@ def memory_of(machine: Machine) -> int:
 
 def usual(run: Run) -> Iterator[tuple[str, str]]:
     """What page one says of a machine: three jobs whose figures the run has, and how long each takes."""
+    known = _then(run)
     for what, words, options in (
         ("reading 30 GB from the disk", ("read", "30GB"), Options(cache="cold")),
         ("writing 100,000 files of 10 kB, not flushed,", ("files", "100000", "10kB"), Options()),
         ("a million system calls", ("syscalls", "1000000"), Options()),
     ):
-        for branch in from_run(parse(words, options, _no_path), run).branches:
+        for branch in predict(parse(words, options, _no_path), known).branches:
             if branch.answer:
                 yield what, span(branch.answer.low, branch.answer.high)
 

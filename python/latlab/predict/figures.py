@@ -112,9 +112,10 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
         if not record.point.block_bytes or rate is None:
             continue
         done, start_s = float(record.work.bytes), (positive(found(record), "start_ns") or 0.0) / 1e9
-        visits = visits_of(run, record)
-        each = tuple(moved / seconds for moved, seconds in _visits(run, record) if seconds)
-        curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), visits, start_s, each))
+        visits = _visits(run, record)
+        each = tuple(moved / seconds for moved, seconds in visits if seconds)
+        spread = _spread(record, visits)
+        curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), spread, start_s, each))
     # A few visits to one block size say little: how far they lie apart is said by all of the curve.
     deviation = math.sqrt(statistics.fmean(own.visits.deviation**2 for own in curve)) if curve else 0.0
     degrees = sum(max(own.visits.visits - 1, 0) for own in curve)
@@ -124,16 +125,24 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
     ]
 
 
+def moving_ns(record: Record) -> float:
+    """What moving the bytes of one file takes, without opening and closing it; 0 where that is unknown."""
+    return sum(
+        positive(phase, "mean_ns") or 0.0
+        for phase in found(record).sections("phases")
+        if phase.text("name") in {"read", "write"}
+    )
+
+
 def new_files(run: Run) -> Rate | None:
     """Writing new files of 1 MB or more into the page cache, at the rate of the fastest size."""
     found_ = []
     for record in run.select(FILES, operation="write", engine="psync", sync=None).measured():
         size, done = record.point.file_bytes or 0, float(record.work.ops or record.samples)
-        phases = found(record).sections("phases")
-        mean_ns = next((positive(own, "mean_ns") for own in phases if own.text("name") == "write"), None)
-        if size >= _LARGE_FILE and mean_ns:
+        moving = moving_ns(record)
+        if size >= _LARGE_FILE and moving:
             spread = visits_of(run, record)
-            found_.append(Rate(size, size / mean_ns * 1e9, size * done, source_of(record), spread))
+            found_.append(Rate(size, size / moving * 1e9, size * done, source_of(record), spread))
     return best_block(found_) if found_ else None
 
 
@@ -219,7 +228,10 @@ def _mean_s(record: Record) -> float | None:
 
 def visits_of(run: Run, record: Record) -> Spread:
     """The variation between the visits of all rounds to a figure; of a run without its lines, its rounds."""
-    visits = _visits(run, record)
+    return _spread(record, _visits(run, record))
+
+
+def _spread(record: Record, visits: Sequence[tuple[float, float]]) -> Spread:
     if visits:
         return Spread.of(visits)
     ends = found(record).at("bytes_per_s_between_blocks")

@@ -32,16 +32,10 @@ def phases(known: Known, what: str, sync: str | None = None) -> tuple[Part, Part
     for record in known.run.select(
         FILES, operation=what, file_bytes=_BYTES, sync=sync, engine="psync"
     ).measured():
-        own = found(record)
-        mean = positive(own, "mean_ns")
+        mean = positive(found(record), "mean_ns")
         if (record.point.files or 0) < _MANY or mean is None:
             continue
-        moving = sum(
-            positive(phase, "mean_ns") or 0.0
-            for phase in own.sections("phases")
-            if phase.text("name") in {"read", "write"}
-        )
-        rest = max(mean - moving, mean / 10)
+        rest = max(mean - figures.moving_ns(record), mean / 10)
         resource: Resource = "disk" if what == "read-cold" or sync else "cpu"
         name = "opening and closing files" if what != "write" else "creating and closing files"
         whole = Part(

@@ -77,8 +77,13 @@ def listed(parts: Sequence[str]) -> str:
 
 def some(parts: Sequence[str], most: int = 5) -> str:
     """The first of them as :func:`listed`, and how many more there are."""
-    more = [f"{len(parts) - most} more"] if len(parts) > most else []
+    more = [f"{len(parts) - most:,} more"] if len(parts) > most else []
     return listed([*parts[:most], *more])
+
+
+def counted(many: int, what: str) -> str:
+    """`1 host`, `2 hosts`, `2 classes`."""
+    return f"{many:,} {what if many == 1 else what + ('es' if what.endswith('s') else 's')}"
 
 
 def can_encode(characters: str, stream: TextIO | None = None) -> bool:

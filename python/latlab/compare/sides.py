@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -76,7 +77,7 @@ class Side:
     runs: tuple[Run, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Named:
     """Run files that are one side, not yet read.
 
@@ -99,6 +100,7 @@ class Named:
             raise UserError(f"{self.label!r} names {len(self.files)} runs: a side has {MOST} at most")
         return Side(self.label, tuple(map(load, self.files)))
 
+    @functools.cached_property
     def origin(self) -> tuple[set[str], set[str]]:
         """The ids of its runs, and the names of their hosts; runs that have none are of the same host."""
         ids, hosts = set[str](), set[str]()
@@ -157,7 +159,7 @@ def both_named(first: str, second: str, store: Store | None = None) -> tuple[Nam
 
 def have_several_hosts(*sides: Named) -> bool:
     """Whether a side has runs of several hosts."""
-    return any(len(own.origin()[1]) > 1 for own in sides)
+    return any(len(own.origin[1]) > 1 for own in sides)
 
 
 def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Side]:

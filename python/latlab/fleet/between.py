@@ -18,7 +18,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab import _core
 from latlab.compare import SAME, Figure, Values, distinguished
 from latlab.compare.contrast import SEVERAL, USUAL_DEGREES, paired, usual_spread
 from latlab.compare.sides import (
@@ -36,7 +35,7 @@ from latlab.fleet import naming
 from latlab.fleet.changes import Apart, Changes, Compared, OfHost, Part, Shared
 from latlab.fleet.host import Class, Host, Key, hosts
 from latlab.run.model import Unit
-from latlab.text import listed, natural
+from latlab.text import counted, listed, natural
 
 #: No figure is known more exactly than this, in its logarithm: figures are printed with three digits.
 _LEAST: Final = 1e-3
@@ -69,7 +68,7 @@ def between(a: Named, b: Named, *, same: float = SAME) -> Changes:
         UserError: no host is on both sides, or a run is.
         RunFileError: one of the files cannot be read as a run.
     """
-    check_apart(a.origin()[0], b.origin()[0])
+    check_apart(a.origin[0], b.origin[0])
     (before, names), (after, more) = hosts(a.files), hosts(b.files)
     pairs = _paired(a.label, before, b.label, after)
     only = [sorted({own.name for own in side} - set(pairs), key=natural) for side in (before, after)]
@@ -131,7 +130,7 @@ def _environment(pairs: Iterable[_Pair]) -> Iterator[str]:
     """What else differs between the surveys, and on how many hosts."""
     counts = Counter(text for pair in pairs for text in environment((pair.a,), (pair.b,)))
     for text, count in counts.most_common():
-        yield f"{text} ({count:,} {'host' if count == 1 else 'hosts'})"
+        yield f"{text} ({counted(count, 'host')})"
 
 
 # ---------------------------------------------------------------------------------------------------- groups
@@ -260,8 +259,7 @@ class _Held:
     def _reason(self, at: tuple[int, int]) -> Apart:
         row, column = at
         key, unit = self._keys[column], self._units[column]
-        log, error = float(self.distances.ratio[at]), float(self.distances.error[at])
-        half = _core.t_quantile(0.975, float(self.distances.degrees[column])) * error
+        log = float(self.distances.ratio[at])
         others = float(self._logs[at]) - (log if unit == "ns" else -log)
         before, after = (float(own) for own in self._values[:, row, column])
         return Apart(
@@ -271,8 +269,7 @@ class _Held:
             before,
             after,
             math.exp(others),
-            factor(log - half),
-            factor(log + half),
+            *map(factor, self.distances.interval(at)),
         )
 
     def figures(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.compare.words import would_show
 from latlab.fleet.naming import ALARMS, LEAST_HOSTS
-from latlab.text import listed
+from latlab.text import counted, listed, some
 from latlab.units import format_factor, format_percent, format_span, format_value
 
 if TYPE_CHECKING:
@@ -34,28 +34,17 @@ def by(ratio: float, unit: Unit) -> str:
     return f"{factor} times {'slower' if slower > 1 else 'faster'}"
 
 
-def counted(many: int, what: str) -> str:
-    """`1 host`, `2 hosts`."""
-    return f"{many:,} {what}{'' if many == 1 else 's'}"
-
-
 def verdict(found: Changes) -> str:
     """The first line: what changed for which hosts."""
     sentences = [*_shared(found), *_single(found.changed)] or [_nothing(found)]
     for alone, own in zip(found.only, (found.a, found.b), strict=True):
         if alone:
             are = "is" if len(alone) == 1 else "are"
-            sentences.append(f"{len(alone):,} {are} only in {own.label}: {_first(alone)}")
+            sentences.append(f"{len(alone):,} {are} only in {own.label}: {some(alone, _MOST)}")
     unlike = [own.name for own in found.hosts if own.kind == "not-comparable"]
     if unlike and found.compared:
-        sentences.append(f"{len(unlike):,} cannot be compared: {_first(unlike)}")
+        sentences.append(f"{len(unlike):,} cannot be compared: {some(unlike, _MOST)}")
     return f"{'. '.join(sentences)}."
-
-
-def _first(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = [f"{len(names) - _MOST:,} more"] if len(names) > _MOST else []
-    return listed([*names[:_MOST], *more])
 
 
 def _shared(found: Changes) -> Iterator[str]:
@@ -93,9 +82,8 @@ def _single(changed: Sequence[Compared]) -> Iterator[str]:
     if len(changed) == 1:
         yield f"{changed[0].name} alone: {told[0]}"
     elif changed:
-        texts = [f"{own.name} ({text})" for own, text in zip(changed[:_MOST], told, strict=False)]
-        more = [f"{len(changed) - _MOST:,} more"] if len(changed) > _MOST else []
-        yield f"{len(changed):,} hosts changed otherwise than the others: {listed([*texts, *more])}"
+        texts = [f"{own.name} ({text})" for own, text in zip(changed, told, strict=True)]
+        yield f"{len(changed):,} hosts changed otherwise than the others: {some(texts, _MOST)}"
 
 
 def _nothing(found: Changes) -> str:
@@ -130,7 +118,7 @@ def limits(found: Changes) -> Iterator[str]:
     """What is said of single hosts, and how often wrongly."""
     few = [own.name for own in found.hosts if own.kind == "no-peers"]
     if few:
-        yield f"Too few of their kind to judge a single host ({LEAST_HOSTS} are needed): {_first(few)}."
+        yield f"Too few of their kind to judge a single host ({LEAST_HOSTS} are needed): {some(few, _MOST)}."
     if len(few) < found.compared:
         yield f"False alarms on single hosts: one pair of surveys in {1 / ALARMS:,.0f}."
 

@@ -62,6 +62,12 @@ class Distances:
         with np.errstate(invalid="ignore"):
             return (self.ratio > self.visible(level)) & np.isfinite(self.ratio)
 
+    def interval(self, at: tuple[int, int]) -> tuple[float, float]:
+        """Both ends of the 95 % interval of the ratio's logarithm, of a host and a figure."""
+        ratio, half = float(self.ratio[at]), float(self.error[at])
+        half *= _core.t_quantile(0.975, float(self.degrees[at[1]]))
+        return ratio - half, ratio + half
+
     def visible(self, level: float) -> Floats:
         """The logarithm of the ratio from which a host is called slow at this level of one figure."""
         limits = np.array([_core.t_quantile(1 - level, own) if own > 0 else np.inf for own in self.degrees])

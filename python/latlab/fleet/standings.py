@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from latlab import _core
+from latlab.compare.verdict import factor
 from latlab.fleet import naming, why
 from latlab.fleet.host import Host, Key, by_class, hosts
 from latlab.run.model import Unit
@@ -319,11 +319,9 @@ def reason(
     key: Key, name: str, value: float, unit: Unit, distances: naming.Distances, at: tuple[int, int]
 ) -> Reason:
     """A figure that is slower than its peers', by the place of both in the distances."""
-    log, error = float(distances.ratio[at]), float(distances.error[at])
-    half = _core.t_quantile(0.975, float(distances.degrees[at[1]])) * error
+    log = float(distances.ratio[at])
     peers = value / math.exp(log) if unit == "ns" else value * math.exp(log)
-    ends = (math.exp(log - half), math.exp(min(log + half, 30)))
-    return Reason(key, name, value, peers, unit, math.exp(log), *ends)
+    return Reason(key, name, value, peers, unit, math.exp(log), *map(factor, distances.interval(at)))
 
 
 def _visible(held: Sequence[_Held], tests: int) -> float | None:

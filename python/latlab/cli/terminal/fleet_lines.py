@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.fleet.naming import ALARMS, LEAST_HOSTS
 from latlab.fleet.why import NO_CAUSE
-from latlab.text import some
+from latlab.text import counted, some
 from latlab.units import format_factor, format_span, format_value
 
 if TYPE_CHECKING:
@@ -98,8 +98,3 @@ def _basis(survey: Survey) -> Iterator[str]:
     alone = [own for own in survey.standings if own.kind == "no-peers"]
     if alone:
         yield f"Without peers: {some([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."
-
-
-def counted(many: int, what: str) -> str:
-    """`1 host`, `2 hosts`."""
-    return f"{many:,} {what if many == 1 else what + ('es' if what.endswith('s') else 's')}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from latlab.cli.terminal.fleet_lines import MOST, counted, described, reason
+from latlab.cli.terminal.fleet_lines import MOST, described, reason
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.fleet.naming import ALARMS
-from latlab.text import listed, some
+from latlab.text import counted, listed, some
 from latlab.units import format_factor
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -84,24 +85,15 @@ async def measure(
     Args:
         asked: Settings, as `latlab.measure` takes them.
         most_s: Seconds after which the process is ended.
-        token: The name of the lease.
+        token: The name of the lease, which no other has.
         dask_worker: Dask's worker, in whose folder the files are until the end.
 
     Returns:
         `{"packed": the run file, by Zstandard}`, or `{"failed": why not}`.
     """
     try:
-        folder = getattr(dask_worker or _worker_of_task(), "local_directory", None)
-        try:
-            made = tempfile.TemporaryDirectory(
-                prefix="latlab-survey-", dir=folder, ignore_cleanup_errors=True
-            )
-        except OSError as error:
-            return {
-                "failed": f"the disk of {folder or tempfile.gettempdir()} takes no folder: {error.strerror}"
-            }
-        with made as own:
-            return await _measured(json.dumps(asked), own, most_s)
+        parent = getattr(dask_worker or _worker_of_task(), "local_directory", None) or tempfile.gettempdir()
+        return await _measured(json.dumps(asked), os.path.join(parent, f"latlab-survey-{token}"), most_s)
     finally:
         _lease(token).set()
 
@@ -117,6 +109,7 @@ def _worker_of_task() -> Any:  # noqa: ANN401 - as above
 
 
 async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
+    """What the process answers, which makes the folder and removes it."""
     before = oom_kills()
     try:
         process = await _started("latlab.fleet.measuring", folder)
@@ -135,6 +128,8 @@ async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
         return {"failed": f"the measurement did not end within {most_s:.0f} s"}
     finally:
         await _ended(process)
+        # It could not, if it was killed.
+        shutil.rmtree(folder, ignore_errors=True)
     if code == 0 and packed:
         return {"packed": packed}
     said = last_words(err)

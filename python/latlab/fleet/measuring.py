@@ -1,8 +1,8 @@
 """The process that measures a host for a survey: `python -m latlab.fleet.measuring FOLDER`.
 
 It reads its request, one line of JSON, from standard input, and writes the run file, packed, to standard
-output. It stops measuring when standard input ends before that: the worker that asked has ended. It always
-removes its folder.
+output. It stops measuring when standard input ends before that: the worker that asked has ended. It makes the
+folder itself, and removes it: a worker that is killed leaves none.
 """
 
 from __future__ import annotations
@@ -26,12 +26,17 @@ def main() -> int:
     """Measures once; returns the exit code."""
     # A worker that was started in the background has it ignored, and this process would not hear of its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return 1
+    asked = json.loads(line)
     folder = Path(sys.argv[1])
     try:
-        line = sys.stdin.buffer.readline()
-        if not line.endswith(b"\n"):
-            return 1
-        asked = json.loads(line)
+        folder.mkdir(0o700)
+    except OSError as error:
+        sys.stderr.write(f"the disk of {folder.parent} takes no folder: {error.strerror}\n")
+        return 1
+    try:
         threading.Thread(target=_watch, daemon=True).start()
         packed = _measured(asked, folder)
         # The worker that is to read on may hang.

@@ -70,6 +70,16 @@ def test_rounds_on_all_cpus_count_where_all_handle_interrupts_or_it_is_unknown(r
     assert figures.where_programs_wait(on(run)).records == run.records
 
 
+def test_rounds_on_all_cpus_count_for_a_file_which_may_lie_on_another_disk(run: Run) -> None:
+    own = on(run, 0)
+    settings = msgspec.structs.replace(own.settings, file="/mnt/other/file")
+    other = Run(
+        msgspec.structs.replace(own.header, settings=settings), own.records, own.footer, lines=own.lines
+    )
+    assert figures.where_programs_wait(own).records != run.records
+    assert figures.where_programs_wait(other).records == run.records
+
+
 def test_a_figure_without_a_round_there_and_what_is_no_disk_stay(run: Run) -> None:
     placed = figures.where_programs_wait(on(run, 0))
     deep, before = (own.select(figures.RANDOM, queue_depth=8) for own in (placed, run))

@@ -64,8 +64,11 @@ def where_programs_wait(run: Run) -> Run:
 
     A program that waits for a disk ends up on a CPU that handles the disk's interrupts, since the scheduler
     wakes it there; rounds are pinned, and on other CPUs they wait for the way from one to the other, too.
-    Figures without such a round stay as they are.
+    Figures without such a round stay as they are, and those of a file of the user's, which may lie on another
+    disk than the one that the run describes.
     """
+    if run.settings.file is not None:
+        return run
     disk = run.machine.text("dir.file_system.disk")
     handling = {
         cpu

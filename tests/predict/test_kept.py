@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +78,19 @@ def test_outcomes_are_kept_by_machine(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [each.kind for each in kept.outcomes(there)] == ["theirs"]
 
 
+def test_outcomes_that_several_keep_at_once_are_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    names = [f"kind-{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(lambda name: kept.keep([outcome(name, 0.1)]), names))) == len(names)
+    assert sorted(each.kind for each in kept.outcomes()) == sorted(names)
+
+
 def test_a_folder_that_cannot_be_written_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "path", lambda **_: Path("/proc/nothing"))
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="cannot write"):
         kept.keep([outcome("any", 0.1)])
 
 

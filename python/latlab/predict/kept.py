@@ -12,7 +12,6 @@ if one more kind had none. Each kind is scored with the corrections of all other
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ import msgspec
 from latlab.errors import UserError
 from latlab.predict.model import LEVEL, Range
 from latlab.run.machine import Machine
+from latlab.run.saving import locked, save
 from latlab.run.store import Store
 
 FILE: Final = "predictions.jsonl"
@@ -196,14 +196,9 @@ def keep(more: Sequence[Outcome], *, instead_of: str = "") -> Path:
     if file is None:
         raise UserError("no folder to keep predictions in: set XDG_DATA_HOME to one that can be written")
     machines = {own.machine for own in more}
-    known = [own for own in outcomes() if own.source != instead_of or own.machine not in machines]
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        new.write_bytes(b"".join(msgspec.json.encode(own) + b"\n" for own in (*known, *more)))
-        new.replace(file)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise UserError(f"{file} cannot be written: {error.strerror}") from None
+    with locked(file.parent):
+        known = [own for own in outcomes() if own.source != instead_of or own.machine not in machines]
+        save(file, b"".join(msgspec.json.encode(own) + b"\n" for own in (*known, *more)))
     return file
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from latlab.errors import UserError
-from latlab.run.saving import save
+from latlab.run.saving import locked, save
 from latlab.run.store import Store
 from latlab.text import clean
 
@@ -58,26 +56,12 @@ def keep_labels(store: Store, changes: Mapping[str, str]) -> None:
     Raises:
         UserError: the file is damaged, which leaves it as it is, or cannot be written.
     """
-    with _locked(store.folder):
+    with locked(store.folder):
         known = labels(store)
         kept = {run: label for run, label in {**known, **changes}.items() if label}
         if kept != known:
             text = msgspec.json.format(msgspec.json.encode(kept), indent=1)
             save(_file(store), text + b"\n")
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keeps others from writing meanwhile; nothing where folders have no locks (Windows, some networks)."""
-    with contextlib.ExitStack() as stack:
-        # Not the file: it is replaced, and a lock is of what was replaced.
-        with contextlib.suppress(OSError, ImportError):
-            import fcntl  # noqa: PLC0415 - Unix only
-
-            descriptor = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
 
 
 def _file(store: Store) -> Path:

@@ -92,6 +92,20 @@ def replace_file(target: Path, content: bytes, *, mode: int | None = None) -> No
 
 
 @contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Waits for others that write in a folder; nothing where folders have no locks (Windows, some networks)."""
+    with contextlib.ExitStack() as stack:
+        # Not the file: it is replaced, and a lock is of what was replaced.
+        with contextlib.suppress(OSError, ImportError):
+            import fcntl  # noqa: PLC0415 - Unix only
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def _removed_on_failure(part: Path) -> Iterator[None]:
     try:
         yield

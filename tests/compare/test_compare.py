@@ -13,11 +13,14 @@ import msgspec
 import pytest
 from tests.calling import called
 from tests.compare.conftest import Made, kept, scaled
+from tests.golden.cases import FILES
 
 from latlab.compare import Comparison, Figure, Side, compare, side, stored, words
+from latlab.compare.sides import both
 from latlab.errors import UserError
+from latlab.run.fold import keeping
 from latlab.run.model import Machine, Record
-from latlab.run.run import Run
+from latlab.run.run import Run, load
 from latlab.run.store import Store
 
 
@@ -311,6 +314,26 @@ def test_kept_runs_are_those_of_the_same_machine_and_profile_on_neither_side(fol
         assert text.count(before) >= 1
         file.write_text(text.replace(before, after), encoding="utf-8")
         assert stored(one, two, store=store) == ()
+
+
+def test_figures_of_footers_compare_as_those_of_whole_files(tmp_path: Path) -> None:
+    """Also what a p99 that grew is made of, which no footer has."""
+    quick = load(FILES["quick"])
+    for name, factor in (("a", 1.0), ("b", 8.0)):
+        lines = [
+            scaled(line, factor) if line.probe == "storage.read.random" else line for line in quick.lines
+        ]
+        header = msgspec.structs.replace(quick.header, id=name)
+        run = Run.of_lines(header, lines, quick.footer)
+        assert run.footer is not None
+        footer = keeping(run.footer, run.records)
+        Run(header, run.records, footer, lines=lines).save(tmp_path / f"{name}.latlab.jsonl")
+    short = both(str(tmp_path / "a.latlab.jsonl"), str(tmp_path / "b.latlab.jsonl"))
+    whole = [own.whole() for own in short]
+    assert [bool(run.lines) for own in (*short, *whole) for run in own.runs] == [False, False, True, True]
+    found = compare(*short)
+    assert found.tails
+    assert found.as_json() == compare(*whole).as_json()
 
 
 @pytest.mark.parametrize(

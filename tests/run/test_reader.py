@@ -14,8 +14,9 @@ from tests.fuzzing import inputs
 from tests.some import some
 
 from latlab.errors import RunFileError
-from latlab.run import reader
-from latlab.run.fold import without_shape
+from latlab.run import model, reader
+from latlab.run.core import core
+from latlab.run.fold import keeping, without_shape
 from latlab.run.reader import Limits
 from latlab.run.run import Run
 
@@ -181,6 +182,23 @@ def test_without_a_core_the_figures_are_those_of_the_footer(
     assert tuple(alone.records) == kept
     assert "the measuring core cannot be loaded" in alone.notes[0]
     assert len(reader.read(ROUNDS).records) == 0
+
+
+def test_in_short_a_run_has_the_figures_of_its_footer_if_they_are_of_this_version(tmp_path: Path) -> None:
+    whole = reader.read(ROUNDS)
+    assert whole.footer is not None
+    path = tmp_path / "given.latlab.jsonl"
+    for fold, is_short in ((core().FOLD_VERSION, True), (core().FOLD_VERSION + 1, False)):
+        footer = msgspec.structs.replace(keeping(whole.footer, whole.records), fold=fold)
+        path.write_bytes(b"".join(LINES[:-1]) + model.ENCODER.encode(footer))
+        short = reader.read(path, in_short=True)
+        assert [record.summary for record in short.records] == [record.summary for record in whole.records]
+        assert (not short.lines) is is_short
+        assert short.whole().records == whole.records
+        assert short.whole().lines == whole.lines
+    # A run that was cut short has no other figures than those of its rounds.
+    path.write_bytes(b"".join(LINES[:-1]))
+    assert reader.read(path, in_short=True).records == whole.records
 
 
 def test_what_measure_json_prints_is_read_too(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def stored(*sides: Side, store: Store | None = None, most: int = KEPT) -> tuple[
         # Many files are looked at, few are read.
         if entry.id not in known and len(found) < most and _is_like(entry.path, model):
             with contextlib.suppress(RunFileError):
-                found.append(load(entry.path))
+                found.append(load(entry.path, in_short=True))
     return tuple(found)
 
 

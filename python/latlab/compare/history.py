@@ -300,7 +300,7 @@ def _headlines(heads: Sequence[tuple[Head, Path]]) -> dict[tuple[str, str], str]
     found: dict[str, tuple[str, str]] = {}
     for path in list(kinds.values())[:_KINDS]:
         with contextlib.suppress(RunFileError):
-            for place, name in headlines(load(path)).items():
+            for place, name in headlines(load(path, in_short=True)).items():
                 # What a level holds is what one run found.
                 found.setdefault(name.partition(" ")[0] if name[:1] == "L" else name, place)
     return {place: name for name, place in found.items()}

@@ -8,7 +8,7 @@ import glob
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from latlab.errors import RunFileError, UserError
 from latlab.run.labels import labels
@@ -70,11 +70,19 @@ class Side:
 
     Attributes:
         label: How the side is called.
-        runs: At least one.
+        runs: At least one; they may have been read in short.
     """
 
     label: str
     runs: tuple[Run, ...]
+
+    def whole(self) -> Self:
+        """The side with the rounds and distributions of its runs.
+
+        Raises:
+            RunFileError: a file is not there any more, or damaged.
+        """
+        return replace(self, runs=tuple(run.whole() for run in self.runs))
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Named:
         """
         if len(self.files) > MOST:
             raise UserError(f"{self.label!r} names {len(self.files)} runs: a side has {MOST} at most")
-        return Side(self.label, tuple(map(load, self.files)))
+        return Side(self.label, tuple(load(file, in_short=True) for file in self.files))
 
     @functools.cached_property
     def origin(self) -> tuple[set[str], set[str]]:

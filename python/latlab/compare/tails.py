@@ -176,7 +176,7 @@ def tails(
     }
     if not wanted:
         return ()
-    records = [[_records(run, wanted) for run in side] for side in sides]
+    records = [[_records(run.whole(), wanted) for run in side] for side in sides]
     found: list[Tail] = []
     asked: list[tuple[int, str, list[list[Sample]], tuple[float, float]]] = []
     for place, figure in wanted.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +68,7 @@ def document(found: Comparison | Changes) -> Document:
     """The page, ready for the renderer; see :func:`write`."""
     if not isinstance(found, Comparison):
         return _of_surveys(found)
+    found = replace(found, a=found.a.whole(), b=found.b.whole())
     chapters = cleaned(tuple(_chapters(found)))
     a, b = found.a, found.b
     return Document(

@@ -21,7 +21,7 @@ from latlab.run.core import core
 from latlab.run.meanwhile import Meanwhile
 from latlab.run.model import SCHEMA_MAJOR, SCHEMA_NAME, Check, Kind, Unit
 from latlab.run.point import Point
-from latlab.run.reader import Limits, read
+from latlab.run.reader import FIGURES, Limits, read
 from latlab.run.run import Run
 from latlab.run.samples import Key, Sample
 from latlab.run.store import Head
@@ -72,7 +72,6 @@ class _Footer(msgspec.Struct, tag_field="line", tag="footer"):
 
 
 _BEGIN: Final = b'{"line":"record",'
-_FIGURES: Final = re.compile(rb'"fold":(\d{1,9}),"figures":\[')
 _FIGURE: Final = msgspec.json.Decoder(_Figure)
 _FOOTER: Final = msgspec.json.Decoder(_Footer)
 _SUMMARY: Final = msgspec.json.Decoder(_Summary | None)
@@ -112,7 +111,7 @@ def _chosen(text: bytes, probes: frozenset[str]) -> _Footer | None:
 
     Quotes within strings are escaped: what begins a figure stands nowhere else.
     """
-    start = _FIGURES.search(text)
+    start = FIGURES.search(text)
     if start is None:
         return None
     found = []

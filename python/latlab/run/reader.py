@@ -7,6 +7,7 @@ hangs, and memory is bounded. A file without a footer is a run that was cut shor
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from latlab.errors import RunFileError
+from latlab.errors import RunFileError, WorkerError
 from latlab.run import model
+from latlab.run.core import core
 from latlab.run.fold import without_shape
 from latlab.text import clean
 
@@ -61,6 +63,9 @@ class _Opening(msgspec.Struct):
     schema: str = ""
 
 
+#: How a footer begins its figures, with the version of the fold.
+FIGURES: Final = re.compile(rb'"fold":(\d{1,9}),"figures":\[')
+_FOOTER: Final = b'{"line":"footer",'
 _OPENING = msgspec.json.Decoder(_Opening)
 _DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -68,13 +73,21 @@ _OTHER_FORMS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (
 _ZSTD_WINDOW = 128 * MIB
 
 
-def read(path: str | os.PathLike[str], limits: Limits | None = None, *, only: Collection[str] = ()) -> Run:
+def read(
+    path: str | os.PathLike[str],
+    limits: Limits | None = None,
+    *,
+    only: Collection[str] = (),
+    in_short: bool = False,
+) -> Run:
     """Reads a run file, plain or `.zst`, as lines or as the one object that `measure --json` prints.
 
     Args:
         path: The file.
         limits: Bounds of what it may hold.
         only: Of these probes alone, for readers in a hurry; of all without it.
+        in_short: Its figures as the footer keeps them, without distributions and rounds; `Run.whole` reads
+            those. The whole file is read where its footer has no figures, or those of another version.
 
     Raises:
         RunFileError: it cannot be read as a run; one line says why, where, and what to do.
@@ -85,6 +98,8 @@ def read(path: str | os.PathLike[str], limits: Limits | None = None, *, only: Co
     shown = clean(os.fspath(path), most=300)
     try:
         data = _expanded(_bytes_of(Path(path), shown, bounds), shown, bounds)
+        if in_short:
+            data = _in_short(data)
         lines = _parsed(_of_probes(data, only) if only else data, shown, bounds)
     except MemoryError:
         raise RunFileError(f"{shown} does not fit into memory") from None
@@ -104,6 +119,16 @@ def _of_probes(data: bytes, only: Collection[str]) -> bytes:
     if not (header.startswith(b'{"line":"header"') and any(line.startswith(wanted) for line in rest)):
         return data
     return b"\n".join([header, *(line for line in rest if line.startswith(wanted))]) + b"\n"
+
+
+def _in_short(data: bytes) -> bytes:
+    """The header and the footer, where the latter has figures as this version folds them; else all of it."""
+    first, last = data.find(b"\n") + 1, data.rfind(b"\n", 0, -1) + 1
+    found = FIGURES.search(data, last) if data.startswith(_FOOTER, last) else None
+    try:
+        return data[:first] + data[last:] if found and int(found[1]) == core().FOLD_VERSION else data
+    except WorkerError:
+        return data
 
 
 def _bytes_of(path: Path, shown: str, limits: Limits) -> bytes:

@@ -197,6 +197,14 @@ class Run:
         notes = (*notes, *doubts)
         return cls(header, figures, footer, lines=lines, path=path, notes=notes, write_error=write_error)
 
+    def whole(self) -> Run:
+        """The run with its rounds and distributions, which a run that was read in short left in its file.
+
+        Raises:
+            RunFileError: the file is not there any more, or damaged.
+        """
+        return self if self.lines or self.path is None else load(self.path)
+
     @property
     def id(self) -> str:
         """Unique name of the run."""
@@ -399,8 +407,12 @@ class Run:
         return display.run_html(self)
 
 
-def load(run: str | os.PathLike[str] = "last") -> Run:
+def load(run: str | os.PathLike[str] = "last", *, in_short: bool = False) -> Run:
     """Reads a run: a path, an id, the beginning of one, or `last`.
+
+    Args:
+        run: Which.
+        in_short: Without rounds and distributions, ten times as fast; `Run.whole` reads them.
 
     Raises:
         UserError: there is no such run.
@@ -408,7 +420,7 @@ def load(run: str | os.PathLike[str] = "last") -> Run:
     """
     from latlab.run import reader, store  # noqa: PLC0415 - they know each other
 
-    return reader.read(store.Store().resolve(run))
+    return reader.read(store.Store().resolve(run), in_short=in_short)
 
 
 def _matches(value: object, wanted: object) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.some import some
 
+from latlab.compare import series as series_module
 from latlab.compare.series import LEAST, between, changes, energy, judged, spikes
 
 SAME = math.log(1.1)
@@ -119,6 +120,26 @@ def test_values_without_noise_have_their_change() -> None:
     assert changes([0.0] * 5 + [1.0] * 5, SAME) == [5]
     assert changes([0.0] * 10, SAME) == []
     assert changes([], SAME) == changes([0.0] * 5, SAME) == []
+
+
+@pytest.mark.parametrize("value", [0.1, 1.7, math.log(3)])
+def test_a_long_series_of_one_value_has_no_change_and_no_place_to_test(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tested: list[int] = []
+    whole = series_module._test
+
+    def counted(before: list[float], after: list[float]) -> object:
+        tested.append(len(before))
+        return whole(before, after)
+
+    monkeypatch.setattr(series_module, "_test", counted)
+    assert judged([value] * 500, SAME) == ([], [])
+    assert len(tested) < 50
+
+
+def test_two_single_values_are_no_change() -> None:
+    assert series_module._test([0.0], [1.0]).nearer < LEAST
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.5, 20.0])

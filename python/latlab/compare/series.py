@@ -36,6 +36,8 @@ _PART: Final = 50
 _NEAR: Final = 3
 #: A spike departs from both sides by so many standard deviations of a run.
 _DEPARTS: Final = 5.0
+#: Logarithms that are nearer than this differ by the rounding of their means alone.
+_ROUNDING: Final = 1e-12
 #: Median of the absolute difference between two values of a normal distribution, in standard deviations.
 _STEP: Final = 0.954
 
@@ -73,8 +75,10 @@ class Test(NamedTuple):
     @property
     def tail(self) -> float:
         """How often chance alone makes as large a difference."""
+        if abs(self.change) < _ROUNDING:
+            return 1.0
         if self.error <= 0:
-            return 0.0 if self.change else 1.0
+            return 0.0
         return _core.t_tail(self.change / self.error, self.degrees)
 
 
@@ -202,7 +206,8 @@ def energy(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _test(before: Sequence[float], after: Sequence[float]) -> Test:
     """Student's t-test with the variance of both together."""
-    degrees = len(before) + len(after) - 2
+    # Of two single values, which are never a change, there is none.
+    degrees = max(len(before) + len(after) - 2, 1)
     means = [statistics.fmean(side) for side in (before, after)]
     squares = sum(
         (value - mean) ** 2 for side, mean in zip((before, after), means, strict=True) for value in side

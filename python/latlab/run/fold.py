@@ -50,7 +50,7 @@ def keeping(footer: model.Footer, figures: Sequence[model.Record]) -> model.Foot
 
 
 def without_shape(figure: model.Record) -> model.Record:
-    """A figure as a footer keeps it: its values, their ranges, and what failed; the rest is in its lines."""
+    """A figure as a footer keeps it: what was found, its range, and what failed; the rest is in its lines."""
     derived = figure.kind == "derived"
     return msgspec.structs.replace(
         figure,
@@ -59,7 +59,7 @@ def without_shape(figure: model.Record) -> model.Record:
         tail=(),
         tail_causes=None,
         blocks=(),
-        channels=(),
+        channels=tuple(msgspec.structs.replace(part, histogram=None) for part in figure.channels),
         work=model.Work(),
         observed=model.Observed(),
         overhead=None,

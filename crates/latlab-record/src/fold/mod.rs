@@ -20,8 +20,8 @@ use points::{NOT_REACHED, PointLines, by_point, is_not_reached, missed_points};
 
 use crate::{Absence, Header, Kind, Point, Record, StoppedBy};
 
-/// Changes with whatever changes figures: a file whose footer was folded by another version is folded again.
-pub const FOLD_VERSION: u32 = 2;
+/// Changes with figures and with what a footer keeps of them: a file of another version is folded again.
+pub const FOLD_VERSION: u32 = 3;
 
 /// The figures of a run: one a point, in the order of the plan's probes and then of their first lines, and
 /// one record a probe for the points that no round reached. What is derived from figures is only in it where

@@ -93,7 +93,7 @@ async def measure(
     """
     try:
         parent = getattr(dask_worker or _worker_of_task(), "local_directory", None) or tempfile.gettempdir()
-        return await _measured(json.dumps(asked), os.path.join(parent, f"latlab-survey-{token}"), most_s)
+        return await _measured(json.dumps(asked), Path(parent, f"latlab-survey-{token}"), most_s)
     finally:
         _lease(token).set()
 
@@ -108,11 +108,11 @@ def _worker_of_task() -> Any:  # noqa: ANN401 - as above
         return None
 
 
-async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
+async def _measured(request: str, folder: Path, most_s: float) -> dict[str, Any]:
     """What the process answers, which makes the folder and removes it."""
     before = oom_kills()
     try:
-        process = await _started("latlab.fleet.measuring", folder)
+        process = await _started("latlab.fleet.measuring", os.fspath(folder))
     except OSError as error:
         return {"failed": f"no process can be started: {error.strerror}"}
     try:

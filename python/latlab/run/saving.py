@@ -93,7 +93,7 @@ def replace_file(target: Path, content: bytes, *, mode: int | None = None) -> No
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Waits for others that write in a folder; nothing where folders have no locks (Windows, some networks)."""
+    """Waits for others that write in a folder, where that has a lock (not on Windows, some networks)."""
     with contextlib.ExitStack() as stack:
         # Not the file: it is replaced, and a lock is of what was replaced.
         with contextlib.suppress(OSError, ImportError):

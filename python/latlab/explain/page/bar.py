@@ -11,7 +11,7 @@ from latlab.explain.model import Explained
 from latlab.explain.page.series import OTHERS, Series
 from latlab.units import format_ns
 from latlab.view.drawing import inline, layered
-from latlab.view.table import Column, Table
+from latlab.view.table import Table, table_of
 
 TITLE: Final = "Wall time, all of it"
 CAPTION: Final = (
@@ -70,15 +70,13 @@ def alt_text(explained: Explained) -> str:
 
 def table(explained: Explained) -> Table:
     """A row a category."""
-    columns = (
-        Column("category"),
-        Column("share", "share"),
-        Column("95 % from", "share"),
-        Column("95 % to", "share"),
-        Column("time", "seconds"),
-    )
-    return Table(
-        columns, tuple((row.name, row.share, row.low, row.high, row.seconds) for row in explained.categories)
+    return table_of(
+        explained.categories,
+        ("category", "text", lambda row: row.name),
+        ("share", "share", lambda row: row.share),
+        ("95 % from", "share", lambda row: row.low),
+        ("95 % to", "share", lambda row: row.high),
+        ("time", "seconds", lambda row: row.seconds),
     )
 
 

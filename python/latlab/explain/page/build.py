@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Final
@@ -179,9 +179,15 @@ def _answer(explained: Explained, series: Series, lines: Sequence[str]) -> Secti
     )
 
 
-def _ledger(explained: Explained) -> Section:
-    listing = Listing("Shares of wall time; they sum to all of it", tables.ledger(explained))
-    return Section(id="ledger", title="What are the exact shares?", listings=(listing,))
+def _listed(name: str, title: str, listings: Iterable[tuple[str, Table]], *statements: str) -> Section | None:
+    """A section of those tables that have rows; None where none has."""
+    shown = tuple(Listing(head, table) for head, table in listings if table.rows)
+    return Section(id=name, title=title, listings=shown, statements=statements) if shown else None
+
+
+def _ledger(explained: Explained) -> Section | None:
+    ledger = ("Shares of wall time; they sum to all of it", tables.ledger(explained))
+    return _listed("ledger", "What are the exact shares?", [ledger])
 
 
 def _seen(explained: Explained) -> tuple[str, ...]:
@@ -192,22 +198,17 @@ def _seen(explained: Explained) -> tuple[str, ...]:
 def _savings(judgement: Judgement, proof: Proof | None) -> Section | None:
     bounds = bounds_cells(judgement)
     tried = proof_cells(proof) if proof is not None else []
-    if not bounds and not tried:
-        return None
-    listings = [Listing("Bounds: the most that each change could save", _plain(bounds))] if bounds else []
-    if tried:
-        listings.append(Listing("Experiments: the program run again with one thing changed", _plain(tried)))
-    return Section(
-        id="savings",
-        title="What could be saved?",
-        listings=tuple(listings),
-        statements=tuple(proof_lines(proof)) if proof is not None else (),
-    )
+    listings = [
+        ("Bounds: the most that each change could save", _plain(bounds)),
+        ("Experiments: the program run again with one thing changed", _plain(tried)),
+    ]
+    return _listed("savings", "What could be saved?", listings, *(proof_lines(proof) if proof else ()))
 
 
 def _plain(cells: Sequence[tuple[str, ...]]) -> Table:
-    """Rows of text below their headings."""
-    return Table(tuple(Column(title or "note") for title in cells[0]), tuple(cells[1:]))
+    """Rows of text below their headings, where there are any."""
+    heads, *rows = cells or [()]
+    return Table(tuple(Column(title or "note") for title in heads), tuple(rows))
 
 
 def _course(explained: Explained, series: Series) -> Section | None:
@@ -255,11 +256,8 @@ def _functions(explained: Explained, series: Series) -> Section | None:
 
 
 def _lines(explained: Explained) -> Section | None:
-    listings = tuple(Listing(title, table) for title, table in tables.places(explained) if table.rows)
-    if not listings:
-        return None
-    about = tuple(text for text in (explained.about_symbols, explained.about_lines) if text)
-    return Section(id="lines", title="Which functions and lines?", listings=listings, statements=about)
+    about = filter(None, (explained.about_symbols, explained.about_lines))
+    return _listed("lines", "Which functions and lines?", tables.places(explained), *about)
 
 
 def _stages(explained: Explained) -> Section | None:
@@ -331,88 +329,53 @@ def _roofline(explained: Explained, runs: Mapping[str, Run], judgement: Judgemen
 def _processes(explained: Explained) -> Section | None:
     if len(explained.processes) < 2:  # noqa: PLR2004 - one is the program itself
         return None
-    return Section(
-        id="processes",
-        title="Which process?",
-        listings=(
-            Listing(
-                "Its processes, the busiest first; shares of their own time", tables.processes(explained)
-            ),
-        ),
-    )
+    processes = ("Its processes, the busiest first; shares of their own time", tables.processes(explained))
+    return _listed("processes", "Which process?", [processes])
 
 
 def _path(explained: Explained) -> Section | None:
-    listings = []
-    if explained.steps:
-        listings.append(
-            Listing("The critical path; shares of what was recorded", tables.critical_path(explained))
-        )
-    if explained.ended_waits:
-        listings.append(Listing("Waits that are over, by who ended them", tables.ended_waits(explained)))
-    if not listings:
-        return None
-    return Section(
-        id="path",
-        title="What determined its end?",
-        listings=tuple(listings),
-        statements=(explained.about_path,),
-    )
+    listings = [
+        ("The critical path; shares of what was recorded", tables.critical_path(explained)),
+        ("Waits that are over, by who ended them", tables.ended_waits(explained)),
+    ]
+    return _listed("path", "What determined its end?", listings, explained.about_path)
 
 
 def _pauses(explained: Explained) -> Section | None:
-    if not explained.pauses:
-        return None
     runtimes = {each.runtime for each in explained.pauses}
-    return Section(
-        id="pauses",
-        title="How long did garbage collection stop it?",
-        listings=(Listing("Pauses of one run", tables.pauses(explained)),),
-        statements=tuple(text for runtime, text in _ABOUT_PAUSES.items() if runtime in runtimes),
-    )
+    about = (text for runtime, text in _ABOUT_PAUSES.items() if runtime in runtimes)
+    pauses = ("Pauses of one run", tables.pauses(explained))
+    return _listed("pauses", "How long did garbage collection stop it?", [pauses], *about)
 
 
 def _calls(explained: Explained) -> Section | None:
     if explained.calls is None or not explained.calls.of:
         return None
-    lost, left_out = explained.calls.lost, explained.calls.left_out
-    listings = [Listing("System calls of one run", tables.calls(explained))]
-    if explained.calls.on:
-        listings.append(Listing("The same by file, pipe, socket or device", tables.calls_on(explained)))
-    return Section(
-        id="calls",
-        title="Which system calls did it make?",
-        listings=tuple(listings),
-        statements=(
-            "Each call was recorded when it began and when it returned; its time includes waiting "
-            "and is summed over all threads. Calls that had not returned at the end are not counted."
-            + (f" Calls on {left_out:,} more files are not listed." if left_out else "")
-            + (" Calls of 32-bit programs are not counted." if explained.calls.has_narrow else "")
-            + (
-                f" Recording restarted {explained.calls.restarts:,} times: calls in between are missing."
-                if explained.calls.restarts
-                else ""
-            )
-            + (
-                f" {lost:,} records were lost: up to as many more calls may have begun or returned."
-                if lost
-                else ""
-            ),
-        ),
-    )
+    listings = [
+        ("System calls of one run", tables.calls(explained)),
+        ("The same by file, pipe, socket or device", tables.calls_on(explained)),
+    ]
+    about = [
+        "Each call was recorded when it began and when it returned; its time includes waiting and is "
+        "summed over all threads. Calls that had not returned at the end are not counted."
+    ]
+    if left_out := explained.calls.left_out:
+        about.append(f"Calls on {left_out:,} more files are not listed.")
+    if explained.calls.has_narrow:
+        about.append("Calls of 32-bit programs are not counted.")
+    if restarts := explained.calls.restarts:
+        about.append(f"Recording restarted {restarts:,} times: calls in between are missing.")
+    if lost := explained.calls.lost:
+        about.append(f"{lost:,} records were lost: up to as many more calls may have begun or returned.")
+    return _listed("calls", "Which system calls did it make?", listings, " ".join(about))
 
 
 def _locks(explained: Explained) -> Section | None:
-    if not explained.locks:
-        return None
-    return Section(
-        id="locks",
-        title="Which locks?",
-        listings=(Listing("Locks that threads were seen waiting for, in one run", tables.locks(explained)),),
-        statements=(
-            "Samples of what threads wait for (futex), each counted for the time since the sample "
-            "before; times are summed over all threads. The holder of a lock is known for mutexes of "
-            "the C library and for those with priority inheritance. Condition variables and joins are "
-            "not locks and are not listed.",
-        ),
+    locks = ("Locks that threads were seen waiting for, in one run", tables.locks(explained))
+    about = (
+        "Samples of what threads wait for (futex), each counted for the time since the sample "
+        "before; times are summed over all threads. The holder of a lock is known for mutexes of "
+        "the C library and for those with priority inheritance. Condition variables and joins are "
+        "not locks and are not listed."
     )
+    return _listed("locks", "Which locks?", [locks], about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from latlab.explain.model import Explained, Row
 from latlab.explain.page.series import Series
 from latlab.text import clean
 from latlab.view.drawing import inline, layered
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Table, table_of
 
 TITLE: Final = "Which functions?"
 _WIDTH, _ROW = 760, 19
@@ -189,8 +190,7 @@ def table(explained: Explained) -> Table:
     """Every stack that was sampled, or the parts of each category."""
     columns = (Column("category"), Column("share of wall time", "share"), Column("stack, outermost first"))
     rows: list[tuple[str | float, ...]] = [
-        (stack.name, stack.share, " ; ".join(clean(frame, most=120) for frame in stack.frames))
-        for stack in explained.stacks[:200]
+        (stack.name, stack.share, _frames(stack.frames)) for stack in explained.stacks[:200]
     ]
     sampled = {stack.name for stack in explained.stacks}
     for row in explained.categories:
@@ -199,6 +199,10 @@ def table(explained: Explained) -> Table:
         parts = [(each.name, each.share) for each in row.functions or row.parts]
         rows += [(row.name, share, clean(name, most=200)) for name, share in parts or [("", row.share)]]
     return Table(columns, tuple(rows))
+
+
+def _frames(frames: Sequence[str]) -> str:
+    return " ; ".join(clean(frame, most=120) for frame in frames)
 
 
 _LEAST_PYTHON: Final = 0.01
@@ -245,14 +249,9 @@ def python_words(explained: Explained) -> str:
 
 def python_table(explained: Explained) -> Table:
     """Every stack that was read."""
-    columns = (
-        Column("share of wall time", "share"),
-        Column("of it on a CPU", "share"),
-        Column("stack, outermost first"),
+    return table_of(
+        explained.python.stacks[:200] if explained.python is not None else (),
+        ("share of wall time", "share", lambda stack: stack.share),
+        ("of it on a CPU", "share", lambda stack: stack.running),
+        ("stack, outermost first", "text", lambda stack: _frames(stack.frames)),
     )
-    stacks = explained.python.stacks if explained.python is not None else ()
-    rows = [
-        (stack.share, stack.running, " ; ".join(clean(frame, most=120) for frame in stack.frames))
-        for stack in stacks[:200]
-    ]
-    return Table(columns, tuple(rows))

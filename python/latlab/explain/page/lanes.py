@@ -14,7 +14,7 @@ from latlab.explain.page.series import Series, time_axis
 from latlab.text import clean
 from latlab.units import format_count, format_ns
 from latlab.view.drawing import inline, layered
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Table, table_of
 
 TITLE: Final = "What did each thread do?"
 STAGES_TITLE: Final = "When did each stage run?"
@@ -232,25 +232,13 @@ def coarser(
 
 def stages_table(explained: Explained) -> Table:
     """A row a stage and thread."""
-    columns = (
-        Column("stage"),
-        Column("thread"),
-        Column("times", "count"),
-        Column("in it", "seconds"),
-        Column("first", "seconds"),
-        Column("last ended", "seconds"),
-    )
     processes = _processes(explained)
-    rows = tuple(
-        (
-            clean(row.name, most=60),
-            _label(processes, row.process, row.thread),
-            sum(span[2] for span in row.spans),
-            sum(span[3] for span in row.spans),
-            row.spans[0][0],
-            row.spans[-1][0] + row.spans[-1][1],
-        )
-        for row in explained.timeline.stages
-        if row.spans
+    return table_of(
+        [row for row in explained.timeline.stages if row.spans],
+        ("stage", "text", lambda row: clean(row.name, most=60)),
+        ("thread", "text", lambda row: _label(processes, row.process, row.thread)),
+        ("times", "count", lambda row: sum(span[2] for span in row.spans)),
+        ("in it", "seconds", lambda row: sum(span[3] for span in row.spans)),
+        ("first", "seconds", lambda row: row.spans[0][0]),
+        ("last ended", "seconds", lambda row: row.spans[-1][0] + row.spans[-1][1]),
     )
-    return Table(columns, rows)

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from latlab.explain.answer import interval, percent
-from latlab.explain.model import Explained, PythonCode, PythonPlace, Row, SourceLine, Stage, Symbol
+from latlab.explain.model import Explained, Process, PythonPlace, Row, SourceLine, Stage, Symbol
 from latlab.explain.named import shortened
-from latlab.explain.resources import File, Moved
+from latlab.explain.resources import File
 from latlab.explain.table import called_on, counts_as, held_by, returned
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Quantity, Table, table_of
 
 _SHOWN: Final = 0.0005
 _MOST_PARTS: Final = 6
 _MOST_FILES: Final = 40
 _MOST_NAMED: Final = 6
 _MOST_PLACES: Final = 12
+_Column: TypeAlias = tuple[str, Quantity, Callable[[Any], Cell]]
+_Code = TypeVar("_Code", Symbol, SourceLine)
+_SHARE: Final[tuple[_Column, _Column]] = (
+    ("share", "text", lambda row: percent(row.share)),
+    ("95 % interval", "text", lambda row: interval(row.low, row.high, " – ")),
+)
 
 
 def ledger(explained: Explained) -> Table:
     """A row a category, what of it below it, their sum."""
-    columns = (
-        Column("category"),
-        Column("share"),
-        Column("95 % interval"),
-        Column("time", "seconds"),
-        Column("how"),
-        Column("what of it"),
+    table = table_of(
+        [row for row in explained.categories if row.share >= _SHOWN or row.name == "unexplained"],
+        ("category", "text", lambda row: row.name),
+        *_SHARE,
+        ("time", "seconds", lambda row: row.seconds),
+        ("how", "text", lambda row: row.method),
+        ("what of it", "text", _of),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for row in explained.categories:
-        if row.share < _SHOWN and row.name != "unexplained":
-            continue
-        rows.append((row.name, *_share(row), row.seconds, row.method, _of(row)))
     whole = sum(row.share for row in explained.categories)
-    rows.append(("sum", f"{100 * whole:.1f} %", "", explained.wall_s, "", ""))
-    return Table(columns, tuple(rows))
+    return Table(table.columns, (*table.rows, ("sum", f"{100 * whole:.1f} %", "", explained.wall_s, "", "")))
 
 
 def _of(row: Row) -> str:
@@ -59,232 +60,149 @@ def _of(row: Row) -> str:
 
 def stages(explained: Explained) -> Table:
     """A row a stage."""
-    columns = (
-        Column("stage"),
-        Column("share"),
-        Column("time", "seconds"),
-        Column("times", "count"),
-        Column("bytes", "bytes"),
-        Column("rate", "bytes_per_s"),
-        Column("spent on"),
+    return table_of(
+        explained.stages,
+        ("stage", "text", lambda stage: clean(stage.name, most=60) if stage.name else "(outside stages)"),
+        ("share", "text", lambda stage: percent(stage.share)),
+        ("time", "seconds", lambda stage: stage.seconds),
+        ("times", "count", lambda stage: stage.count if stage.name else None),
+        ("bytes", "bytes", lambda stage: stage.bytes),
+        ("rate", "bytes_per_s", lambda stage: stage.rate),
+        ("spent on", "text", _spent_on),
     )
-    return Table(columns, tuple(_stage(stage) for stage in explained.stages))
 
 
-def _stage(stage: Stage) -> tuple[Cell, ...]:
+def _spent_on(stage: Stage) -> str | None:
     parts = [f"{part.name} {percent(part.share)}" for part in stage.categories if part.share >= 10 * _SHOWN]
-    return (
-        clean(stage.name, most=60) if stage.name else "(outside stages)",
-        percent(stage.share),
-        stage.seconds,
-        stage.count if stage.name else None,
-        stage.bytes,
-        stage.rate,
-        ", ".join(parts[:_MOST_PARTS]) or None,
-    )
+    return ", ".join(parts[:_MOST_PARTS]) or None
 
 
 def locks(explained: Explained) -> Table:
     """A row a lock, those that threads waited for longest first."""
-    columns = (
-        Column("lock"),
-        Column("waited for", "seconds"),
-        Column("threads", "count"),
-        Column("samples", "count"),
-        Column("held meanwhile by"),
-        Column("process"),
+    return table_of(
+        explained.locks,
+        ("lock", "text", lambda lock: shortened(lock.called)),
+        ("waited for", "seconds", lambda lock: lock.waited_s),
+        ("threads", "count", lambda lock: lock.threads),
+        ("samples", "count", lambda lock: lock.scans),
+        ("held meanwhile by", "text", lambda lock: held_by(lock, len(lock.holders)) or None),
+        ("process", "text", lambda lock: str(lock.process)),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for lock in explained.locks:
-        held = held_by(lock, len(lock.holders))
-        name = shortened(lock.called)
-        rows.append((name, lock.waited_s, lock.threads, lock.scans, held or None, str(lock.process)))
-    return Table(columns, tuple(rows))
 
 
 def pauses(explained: Explained) -> Table:
     """A row for each kind of pause of a Java, Go or Node program, those that took longest first."""
-    columns = (
-        Column("pauses"),
-        Column("process"),
-        Column("times", "count"),
-        Column("time", "seconds"),
-        Column("of wall time"),
-        Column("longest seen", "seconds"),
+    return table_of(
+        explained.pauses,
+        ("pauses", "text", lambda at: clean(at.called, most=60) + (" (at least)" if at.is_least else "")),
+        ("process", "text", lambda at: str(at.process)),
+        ("times", "count", lambda at: at.times),
+        ("time", "seconds", lambda at: at.seconds),
+        ("of wall time", "text", lambda at: percent(at.seconds / explained.wall_s)),
+        ("longest seen", "seconds", lambda at: at.longest_s),
     )
-    rows = tuple(
-        (
-            clean(each.called, most=60) + (" (at least)" if each.is_least else ""),
-            str(each.process),
-            each.times,
-            each.seconds,
-            percent(each.seconds / explained.wall_s),
-            each.longest_s,
-        )
-        for each in explained.pauses
-    )
-    return Table(columns, rows)
 
 
 def calls(explained: Explained) -> Table:
     """A row for all calls of one kind, those first that took longest."""
-    columns = (
-        Column("system call"),
-        Column("times", "count"),
-        Column("time in it", "seconds"),
-        Column("mean", "seconds"),
-        Column("longest", "seconds"),
-        Column("errors"),
+    return table_of(
+        explained.calls.of if explained.calls else (),
+        ("system call", "text", lambda call: call.name),
+        ("times", "count", lambda call: call.times),
+        ("time in it", "seconds", lambda call: call.seconds),
+        ("mean", "seconds", lambda call: call.seconds / call.times),
+        ("longest", "seconds", lambda call: call.longest_s),
+        ("errors", "text", lambda call: returned(call, len(call.errors)) or None),
     )
-    of = explained.calls.of if explained.calls else ()
-    rows = tuple(
-        (
-            call.name,
-            call.times,
-            call.seconds,
-            call.seconds / call.times,
-            call.longest_s,
-            returned(call, len(call.errors)) or None,
-        )
-        for call in of
-    )
-    return Table(columns, rows)
 
 
 def calls_on(explained: Explained) -> Table:
     """A row for all calls on one file, pipe, socket or device, those first that took longest."""
-    columns = (
-        Column("file, pipe, socket or device"),
-        Column("process"),
-        Column("times", "count"),
-        Column("time in them", "seconds"),
-        Column("longest", "seconds"),
-        Column("read", "bytes"),
-        Column("written", "bytes"),
-        Column("errors"),
+    return table_of(
+        explained.calls.on if explained.calls else (),
+        ("file, pipe, socket or device", "text", called_on),
+        ("process", "text", lambda on: f"{clean(on.process_name, most=24)} ({on.process})"),
+        ("times", "count", lambda on: on.times),
+        ("time in them", "seconds", lambda on: on.seconds),
+        ("longest", "seconds", lambda on: on.longest_s),
+        ("read", "bytes", lambda on: on.read_bytes or None),
+        ("written", "bytes", lambda on: on.written_bytes or None),
+        ("errors", "text", lambda on: returned(on, len(on.errors)) or None),
     )
-    rows = tuple(
-        (
-            called_on(on),
-            f"{clean(on.process_name, most=24)} ({on.process})",
-            on.times,
-            on.seconds,
-            on.longest_s,
-            on.read_bytes or None,
-            on.written_bytes or None,
-            returned(on, len(on.errors)) or None,
-        )
-        for on in (explained.calls.on if explained.calls else ())
-    )
-    return Table(columns, rows)
 
 
 def critical_path(explained: Explained) -> Table:
     """A row for who did what on it."""
-    columns = (Column("who"), Column("doing"), Column("share"), Column("time", "seconds"))
-    rows = tuple(
-        (clean(step.called, most=60), step.doing, percent(step.share), step.seconds)
-        for step in explained.steps
+    return table_of(
+        explained.steps,
+        ("who", "text", lambda step: clean(step.called, most=60)),
+        ("doing", "text", lambda step: step.doing),
+        ("share", "text", lambda step: percent(step.share)),
+        ("time", "seconds", lambda step: step.seconds),
     )
-    return Table(columns, rows)
 
 
 def ended_waits(explained: Explained) -> Table:
     """A row for who ended whose waits."""
-    columns = (
-        Column("who waited"),
-        Column("for"),
-        Column("ended by"),
-        Column("time", "seconds"),
-        Column("times", "count"),
+    return table_of(
+        explained.ended_waits,
+        ("who waited", "text", lambda wait: clean(wait.called, most=60)),
+        ("for", "text", lambda wait: wait.category),
+        ("ended by", "text", lambda wait: clean(wait.ended_by, most=60)),
+        ("time", "seconds", lambda wait: wait.seconds),
+        ("times", "count", lambda wait: wait.count),
     )
-    rows = tuple(
-        (
-            clean(wait.called, most=60),
-            wait.category,
-            clean(wait.ended_by, most=60),
-            wait.seconds,
-            wait.count,
-        )
-        for wait in explained.ended_waits
-    )
-    return Table(columns, rows)
 
 
 def processes(explained: Explained) -> Table:
     """A row a process."""
-    columns = (
-        Column("process"),
-        Column("parent"),
-        Column("was there", "seconds"),
-        Column("ran or was ready"),
-        Column("waited for"),
+
+    def waits(process: Process) -> str | None:
+        return ", ".join(f"{part.name} {percent(part.share)}" for part in process.waits[:3]) or None
+
+    return table_of(
+        explained.processes,
+        ("process", "text", lambda each: f"{clean(each.name, most=40)} ({each.pid})"),
+        ("parent", "text", lambda each: str(each.parent) if each.parent else None),
+        ("was there", "seconds", lambda each: each.wall_s),
+        ("ran or was ready", "text", lambda each: percent(each.running)),
+        ("waited for", "text", waits),
     )
-    rows = tuple(
-        (
-            f"{clean(each.name, most=40)} ({each.pid})",
-            str(each.parent) if each.parent else None,
-            each.wall_s,
-            percent(each.running),
-            ", ".join(f"{part.name} {percent(part.share)}" for part in each.waits[:3]) or None,
-        )
-        for each in explained.processes
-    )
-    return Table(columns, rows)
 
 
 def places(explained: Explained) -> list[tuple[str, Table]]:
     """Functions and source lines, of Python code and of compiled code; some may have no rows."""
-    measured = (Column("share"), Column("95 % interval"))
     found: list[tuple[str, Table]] = []
-    if explained.python is not None:
-        found += _python(explained.python, measured)
-    columns = (Column("where"), *measured, Column("of CPU time"), Column("category"), Column("in"))
-    symbols = tuple(
-        (
-            clean(row.name, most=80),
-            *_share(row),
-            percent(row.cpu_share),
-            counts_as(row),
-            clean(row.object, most=60),
-        )
-        for row in explained.symbols[:_MOST_PLACES]
+    python = explained.python
+    if python is not None:
+        found += [("Python functions", _python(python.functions)), ("Lines of Python", _python(python.lines))]
+    lines = [row for row in explained.lines[:_MOST_PLACES] if row.line]
+    found += [
+        ("Functions", _compiled(explained.symbols[:_MOST_PLACES], lambda row: clean(row.name, most=80))),
+        ("Source lines", _compiled(lines, lambda row: _where(row.file, row.line, row.function))),
+    ]
+    return [(f"{title}: share of wall time", table) for title, table in found]
+
+
+def _compiled(rows: Iterable[_Code], where: Callable[[_Code], str]) -> Table:
+    return table_of(
+        rows,
+        ("where", "text", where),
+        *_SHARE,
+        ("of CPU time", "text", lambda row: percent(row.cpu_share)),
+        ("category", "text", counts_as),
+        ("in", "text", lambda row: clean(row.object, most=60)),
     )
-    lines = tuple(
-        (
-            _where(row.file, row.line, row.function),
-            *_share(row),
-            percent(row.cpu_share),
-            counts_as(row),
-            clean(row.object, most=60),
-        )
-        for row in explained.lines[:_MOST_PLACES]
-        if row.line
+
+
+def _python(rows: tuple[PythonPlace, ...]) -> Table:
+    return table_of(
+        rows[:_MOST_PLACES],
+        ("where", "text", lambda row: _where(row.file, row.line, row.name)),
+        *_SHARE,
+        ("with what it calls", "text", lambda row: percent(row.within)),
+        ("running or ready", "text", lambda row: percent(row.busy_share)),
     )
-    found.append(("Functions: share of wall time", Table(columns, symbols)))
-    found.append(("Source lines: share of wall time", Table(columns, lines)))
-    return found
-
-
-def _python(python: PythonCode, measured: tuple[Column, Column]) -> list[tuple[str, Table]]:
-    columns = (Column("where"), *measured, Column("with what it calls"), Column("running or ready"))
-    found = []
-    for title, rows in (("Python functions", python.functions), ("Lines of Python", python.lines)):
-        cells = tuple(
-            (
-                _where(row.file, row.line, row.name),
-                *_share(row),
-                percent(row.within),
-                percent(row.busy_share),
-            )
-            for row in rows[:_MOST_PLACES]
-        )
-        found.append((f"{title}: share of wall time", Table(columns, cells)))
-    return found
-
-
-def _share(row: Row | Symbol | SourceLine | PythonPlace) -> tuple[str, str]:
-    return percent(row.share), interval(row.low, row.high, " – ")
 
 
 def _where(file: str | None, line: int | None, name: str) -> str:
@@ -295,32 +213,21 @@ def _where(file: str | None, line: int | None, name: str) -> str:
 
 def files(explained: Explained) -> Table:
     """A row a file, those with the most bytes first."""
-    several = len(explained.processes) > 1
-    columns = [
-        Column("file"),
-        *([Column("process")] if several else []),
-        Column("read", "bytes"),
-        Column("bytes a call", "bytes"),
-        Column("while it moved", "bytes_per_s"),
-        Column("written", "bytes"),
-        Column("bytes a call", "bytes"),
-        Column("while it moved", "bytes_per_s"),
-        Column("descriptor"),
-        Column("note"),
-    ]
-    rows = []
     known = [row for row in explained.files.rows if row.read is not None or row.written is not None]
-    for row in known[:_MOST_FILES]:
-        process = [f"{clean(row.process_name, most=24)} ({row.process})"] if several else []
-        numbers = ", ".join(map(str, row.descriptors))
-        rows.append(
-            (shortened(row.name), *process, *_moved(row.read), *_moved(row.written), numbers, _note(row))
-        )
-    return Table(tuple(columns), tuple(rows))
-
-
-def _moved(moved: Moved | None) -> tuple[Cell, Cell, Cell]:
-    return (None, None, None) if moved is None else (moved.bytes, moved.block_bytes, moved.rate)
+    process: _Column = ("process", "text", lambda row: f"{clean(row.process_name, most=24)} ({row.process})")
+    return table_of(
+        known[:_MOST_FILES],
+        ("file", "text", lambda row: shortened(row.name)),
+        *((process,) if len(explained.processes) > 1 else ()),
+        ("read", "bytes", lambda row: row.read.bytes if row.read else None),
+        ("bytes a call", "bytes", lambda row: row.read.block_bytes if row.read else None),
+        ("while it moved", "bytes_per_s", lambda row: row.read.rate if row.read else None),
+        ("written", "bytes", lambda row: row.written.bytes if row.written else None),
+        ("bytes a call", "bytes", lambda row: row.written.block_bytes if row.written else None),
+        ("while it moved", "bytes_per_s", lambda row: row.written.rate if row.written else None),
+        ("descriptor", "text", lambda row: ", ".join(map(str, row.descriptors))),
+        ("note", "text", _note),
+    )
 
 
 def _note(row: File) -> str | None:

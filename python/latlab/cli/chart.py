@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from latlab.cli.terminal.screen import Line, say, screen_of, talk
 from latlab.errors import UserError
+from latlab.nearest import nearest
+from latlab.paths import checked_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +46,7 @@ def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: 
       latlab chart ladder *.latlab.jsonl           how 2 to 30 machines differ
       latlab chart ladder *.latlab.jsonl -o class.pdf
     """
-    from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
-    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.run.run import load  # noqa: PLC0415 - not needed for --help
 
     target = None if out is None else checked_output(out, _ENDINGS)
     if slide and (target is None or target.suffix.lower() == ".csv"):
@@ -61,14 +63,14 @@ def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: 
                 f"which chart of these {len(runs)} runs? Name it first: latlab chart ladder "
                 f"{runs[0]} ...; charts: {', '.join(overlay.NAMES)}"
             )
-        several = [loaded(run) for run in runs]
+        several = [load(run) for run in runs]
         if anonymous:
             from latlab.run import export  # noqa: PLC0415 - only where it is asked for
 
             several = export.anonymous(*several)
         _several(name, several, target, slide=slide)
         return
-    found = loaded(runs[0])
+    found = load(runs[0])
     if anonymous:
         found = found.anonymous()
     if name is None:
@@ -79,7 +81,7 @@ def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: 
     if target is None:
         raise UserError(f"name the file: latlab chart {runs[0]} {name} -o {name}.svg")
     if target.suffix.lower() == ".csv":
-        from latlab.charts import shown  # noqa: PLC0415 - see above
+        from latlab.charts import shown  # noqa: PLC0415 - imports altair
 
         _save_table(shown(name, found).table(found), target)
     else:
@@ -104,8 +106,6 @@ def _parted(words: Sequence[str], names: Sequence[str]) -> tuple[str | None, lis
     if len(words) == 1 or all(map(_is_run, words)):
         return None, list(words)
     # One of the two ends was meant to be a chart.
-    from latlab.nearest import nearest  # noqa: PLC0415 - only after a mistake
-
     meant = words[0] if _is_run(words[-1]) else words[-1]
     guess = nearest(meant, names)
     hint = f"did you mean {guess}?" if guess else f"charts: {', '.join(names)}"
@@ -126,7 +126,8 @@ def _several(name: str, runs: list[Run], target: Path | None, *, slide: bool) ->
     from latlab.charts import many, overlay  # noqa: PLC0415 - imports altair
 
     machines, notes = overlay.checked(name, many.machines_of(runs))
-    _tell(notes)
+    for note in notes:
+        talk(note)
     kept = compare.stored(*(compare.Side("", (each.run,)) for each in machines))
     if target is None:
         _show(name, machines, kept)
@@ -135,7 +136,7 @@ def _several(name: str, runs: list[Run], target: Path | None, *, slide: bool) ->
         _save_table(overlay.table(name, overlay.parts(name, machines, kept)), target)
     else:
         from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
-        from latlab.run.saving import save  # noqa: PLC0415 - see above
+        from latlab.run.saving import save  # noqa: PLC0415 - not needed for --help
 
         picture = overlay.standalone(name, machines, kept).to_dict(validate=False)
         line = f"{len(machines)} machines: {', '.join(each.name for each in machines)}" if slide else ""
@@ -145,23 +146,15 @@ def _several(name: str, runs: list[Run], target: Path | None, *, slide: bool) ->
 
 def _save_table(table: Table, target: Path) -> None:
     from latlab.report.cells import as_csv  # noqa: PLC0415 - not needed for --help
-    from latlab.run.saving import save  # noqa: PLC0415 - see above
+    from latlab.run.saving import save  # noqa: PLC0415 - not needed for --help
 
     save(target, as_csv(table).encode())
-
-
-def _tell(notes: Sequence[str]) -> None:
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
-
-    for note in notes:
-        talk(note)
 
 
 def _show(name: str, machines: Sequence[Machine], kept: Sequence[Run]) -> None:
     """What differs, a line each; of a ladder each machine's figure too."""
     from latlab.charts import overlay  # noqa: PLC0415 - imported by now
     from latlab.cli.terminal.header import machine_parts  # noqa: PLC0415 - not needed for --help
-    from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - not needed for --help
     from latlab.report.cells import shown  # noqa: PLC0415 - not needed for --help
 
     screen = screen_of(sys.stdout)
@@ -187,7 +180,6 @@ def _show(name: str, machines: Sequence[Machine], kept: Sequence[Run]) -> None:
 
 def _list(run: Run) -> None:
     from latlab.charts import CHARTS  # noqa: PLC0415 - imported by now
-    from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - not needed for --help
 
     screen = screen_of(sys.stdout)
     width = max(len(chart.id) for chart in CHARTS)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from latlab.cli.terminal.screen import Line, say, say_json, screen_of, talk
 from latlab.errors import LatlabError, named
+from latlab.paths import checked_folder
 
 if TYPE_CHECKING:
     from latlab.run.model import Machine
@@ -48,7 +49,6 @@ def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
     import msgspec  # noqa: PLC0415 - not needed for --help
 
     from latlab.doctor import examine, load_average  # noqa: PLC0415 - see above
-    from latlab.paths import checked_folder  # noqa: PLC0415 - not needed for --help
     from latlab.run.core import describe  # noqa: PLC0415 - loads the extension
 
     directory = None if directory is None else named("--dir", checked_folder, directory)
@@ -58,11 +58,10 @@ def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
     heard = _heard() if listen else None
     findings = examine(here.machine, here.clock, last=_last_run(here.machine), load_now=load, heard=heard)
     if as_json:
-        sys.stdout.write(json.dumps(msgspec.to_builtins(findings), ensure_ascii=False, indent=1) + "\n")
+        say_json(msgspec.to_builtins(findings))
         return
     from latlab.cli.terminal.doctor_table import doctor_lines  # noqa: PLC0415 - for people only
     from latlab.cli.terminal.header import header_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - for people only
 
     screen = screen_of(sys.stdout)
     header = header_lines(here.tool.version, here.machine, screen)
@@ -71,7 +70,6 @@ def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
 
 def _heard() -> Survey | None:
     """What two seconds of listening found. What it cannot hear is no reason to say nothing else."""
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
     from latlab.run import noise  # noqa: PLC0415 - see above
 
     if sys.stderr.isatty():

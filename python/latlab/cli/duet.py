@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from latlab.cli.terminal.screen import say, say_json, screen_of, talk
 from latlab.errors import UserError, named
+from latlab.units import parse_cpus, parse_seconds, parse_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +98,6 @@ def command(
       latlab duet --explain -- ./old --vs ./new      which part of wall time changed
     """
     from latlab.duet import duet  # noqa: PLC0415 - not needed for --help
-    from latlab.units import parse_cpus, parse_seconds, parse_share  # noqa: PLC0415 - see above
 
     a, b = _sides(programs)
     with _progress(shown=not show_output) as report:
@@ -113,8 +114,6 @@ def command(
             output=_STDERR if show_output else None,
             report=report,
         )
-    from latlab.cli.terminal.screen import say, say_json, screen_of  # noqa: PLC0415 - not needed for --help
-
     if as_json:
         say_json(found.as_json())
     else:
@@ -142,8 +141,6 @@ def _sides(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 @contextlib.contextmanager
 def _progress(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
     """A line that is written over on a terminal, elsewhere one now and then."""
-    from latlab.cli.terminal.screen import screen_of, talk  # noqa: PLC0415 - not needed for --help
-
     if not shown:
         yield None
         return

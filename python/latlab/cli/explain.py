@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
-from latlab.errors import UserError
+from latlab.cli.terminal.screen import Line, say, screen_of, styled, talk
+from latlab.errors import UserError, named
+from latlab.paths import checked_output
+from latlab.text import clean
+from latlab.units import parse_seconds, parse_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -204,7 +208,6 @@ def _limits_of(name: str | None, *, no_limits: bool) -> Run | None:
 
 
 def _judged(explained: Explained, inputs: Sequence[Path], by: Run | None, *, wanted: bool) -> Judgement:
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
     from latlab.explain import judge, limits  # noqa: PLC0415 - not needed for --help
 
     names = judge.wanted(explained) if wanted else []
@@ -239,8 +242,7 @@ def _proved(
     *,
     yes: bool,
 ) -> Proof | None:
-    from latlab.cli.terminal.screen import screen_of, talk  # noqa: PLC0415 - only for --prove
-    from latlab.explain.beside import about_to  # noqa: PLC0415 - see above
+    from latlab.explain.beside import about_to  # noqa: PLC0415 - only for --prove
     from latlab.explain.prove import agenda, prove, reason_not_to  # noqa: PLC0415 - see above
 
     reason = reason_not_to(explained)
@@ -294,8 +296,6 @@ class _Files(NamedTuple):
         Raises:
             UserError: One cannot be written, or two are the same.
         """
-        from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
-
         targets = [None if name is None else checked_output(name) for name in names]
         named = [target.absolute() for target in targets if target is not None]
         if len(set(named)) < len(named):
@@ -316,9 +316,6 @@ class _Files(NamedTuple):
             try:
                 target.write_bytes(make())
             except OSError as error:
-                from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
-                from latlab.text import clean  # noqa: PLC0415 - see above
-
                 talk(f"latlab: {clean(target, most=200)} cannot be written: {clean(error.strerror or error)}")
 
 
@@ -344,7 +341,6 @@ def _process(
     program: tuple[str, ...], pid: str, duration: str | None, runs: str | None, tracing: _Tracing
 ) -> tuple[Explained, bytes]:
     from latlab.explain.run import explain_process  # noqa: PLC0415 - loads the extension
-    from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
 
     if program:
         raise UserError("--pid: either a process or a program to start, not both")
@@ -352,10 +348,7 @@ def _process(
         raise UserError("--runs: a running process cannot be started again; name a program instead of --pid")
     if not pid.isdecimal() or int(pid) == 0:
         raise UserError(f"--pid: {pid!r} is not a process id")
-    try:
-        seconds = parse_seconds(duration or "30s")
-    except UserError as error:
-        raise UserError(f"--for: {error}") from None
+    seconds = named("--for", parse_seconds, duration or "30s")
     if seconds > _LONGEST_S:
         raise UserError(f"--for: {duration!r} is more than a day")
     return explain_process(int(pid), seconds, **tracing._asdict())
@@ -366,8 +359,6 @@ def _overhead(text: str | None) -> float | None:
         return None
     if text == "unlimited":
         return math.inf
-    from latlab.units import parse_share  # noqa: PLC0415 - not needed for --help
-
     try:
         return parse_share(text)
     except UserError as error:
@@ -385,56 +376,37 @@ def _runs(text: str | None, option: str = "--runs") -> int | None:
 def _show(
     explained: Explained, judgement: Judgement, proof: Proof | None, by_what: Literal["symbol", "line"] | None
 ) -> None:
-    from latlab.cli.terminal.screen import Line, say, screen_of, styled  # noqa: PLC0415 - for people only
-    from latlab.explain.beside import (  # noqa: PLC0415 - see above
-        bounds_table,
-        proof_lines,
-        proof_table,
-        sentences,
-    )
-    from latlab.explain.places import places  # noqa: PLC0415 - see above
-    from latlab.explain.table import (  # noqa: PLC0415 - see above
-        calls,
-        calls_on,
-        critical_path,
-        ended_waits,
-        facts,
-        locks,
-        pauses,
-        processes,
-        stages,
-        table,
-    )
+    from latlab.explain import beside, places, table  # noqa: PLC0415 - not needed for --help
 
     screen = screen_of(sys.stderr)
     lines = [Line()]
-    for at, sentence in enumerate(sentences(explained, judgement, proof)):
+    for at, sentence in enumerate(beside.sentences(explained, judgement, proof)):
         wrapped = screen.wrapped(sentence)
         lines += [styled(line.text, "bold") for line in wrapped] if at == 0 else wrapped
     lines.append(Line())
-    lines += [Line(screen.fit(line)) for line in table(explained)]
+    lines += [Line(screen.fit(line)) for line in table.table(explained)]
     for listed in (
-        stages(explained),
-        processes(explained),
-        critical_path(explained),
-        ended_waits(explained),
-        locks(explained),
-        pauses(explained),
-        calls(explained),
-        calls_on(explained),
-        bounds_table(judgement),
+        table.stages(explained),
+        table.processes(explained),
+        table.critical_path(explained),
+        table.ended_waits(explained),
+        table.locks(explained),
+        table.pauses(explained),
+        table.calls(explained),
+        table.calls_on(explained),
+        beside.bounds_table(judgement),
     ):
         if listed:
             lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
     if proof is not None:
-        lines += [Line(), *(Line(screen.fit(line)) for line in proof_table(proof))]
-        for sentence in proof_lines(proof):
+        lines += [Line(), *(Line(screen.fit(line)) for line in beside.proof_table(proof))]
+        for sentence in beside.proof_lines(proof):
             lines += screen.wrapped(sentence, rest="  ")
-    for listed, about in places(explained, by_what):
+    for listed, about in places.places(explained, by_what):
         lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
         lines += screen.wrapped(about, rest="  ")
     lines.append(Line())
-    for fact in facts(explained):
+    for fact in table.facts(explained):
         lines += screen.wrapped(fact, rest="  ")
     say(lines, sys.stderr)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from latlab.errors import UserError
+from latlab.paths import checked_output
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -38,11 +39,10 @@ def command(run: str, out: str, *, anonymous: bool) -> None:
       latlab export last -o run.csv
       latlab export last --anonymous -o mine.latlab.jsonl
     """
-    from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
-    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.run.run import load  # noqa: PLC0415 - not needed for --help
 
     target = checked_output(out, _ENDINGS)
-    found = loaded(run)
+    found = load(run)
     _write(found.anonymous() if anonymous else found, target)
     sys.stderr.write(f"wrote {target}\n")
 

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from latlab.cli.terminal.screen import say, screen_of, talk
 from latlab.errors import UserError, named
+from latlab.nearest import nearest
+from latlab.paths import checked_folder, checked_output
+from latlab.text import clean
 
 if TYPE_CHECKING:
     from latlab.lessons import Lesson, Result
@@ -88,9 +92,6 @@ def command(
     from urllib.parse import urlsplit  # noqa: PLC0415 - not needed for --help
 
     from latlab import lessons, signals  # noqa: PLC0415 - see above
-    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - see above
-    from latlab.paths import checked_folder  # noqa: PLC0415 - see above
-    from latlab.text import clean  # noqa: PLC0415 - see above
 
     if name is None:
         if any(asked.values()) or directories or urls or outs:
@@ -142,8 +143,6 @@ def command(
 
 def _tell(result: Result, targets: list[Path], *, as_json: bool, full: bool) -> None:
     """Shows a result, and writes it in every form that was asked for."""
-    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
-
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
     else:
@@ -157,7 +156,6 @@ def _tell(result: Result, targets: list[Path], *, as_json: bool, full: bool) -> 
 
 def _named(name: str) -> Lesson:
     from latlab import lessons  # noqa: PLC0415 - not needed for --help
-    from latlab.nearest import nearest  # noqa: PLC0415 - see above
 
     if name not in lessons.LESSONS:
         guess = nearest(name, lessons.LESSONS)
@@ -168,8 +166,6 @@ def _named(name: str) -> Lesson:
 
 def _target(path: str) -> Path:
     from importlib.util import find_spec  # noqa: PLC0415 - not needed for --help
-
-    from latlab.paths import checked_output  # noqa: PLC0415 - see above
 
     # What a lesson found in minutes must not be lost for want of a package.
     target = checked_output(path, _FORMS)

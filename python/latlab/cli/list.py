@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
+
+from latlab.cli.terminal.screen import say, say_json, screen_of
 
 
 @click.command("list")
@@ -24,9 +25,8 @@ def command(*, as_json: bool) -> None:
 
     found = list_probes()
     if as_json:
-        sys.stdout.write(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, indent=1) + "\n")
+        say_json(msgspec.to_builtins(found))
         return
     from latlab.cli.terminal.probe_table import probe_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
 
     say(probe_lines(found, screen_of(sys.stdout)))

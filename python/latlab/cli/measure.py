@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from latlab.cli.terminal.screen import say, say_json, screen_of, talk
 from latlab.errors import LatlabError, UserError
+from latlab.paths import checked_output
+from latlab.text import clean
 
 if TYPE_CHECKING:
-    from latlab.cli.terminal.screen import Screen
     from latlab.run.core import Plan
     from latlab.run.model import Settings
     from latlab.run.run import Run
@@ -165,7 +166,6 @@ class Wishes:
 @click.pass_context
 def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - click hands over one dict
     """Measure this machine: print one page, save one run file, write one HTML report."""
-    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.run.settings import SETTINGS, make_settings  # noqa: PLC0415 - not needed for --help
 
     options = {option.name: option.opts[0] for option in context.command.params if option.name}
@@ -194,7 +194,6 @@ def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - c
 
 def _warn(settings: Settings) -> None:
     """Says beforehand what reaches beyond this run: other programs, other machines."""
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
     from latlab.run.away import announced  # noqa: PLC0415 - for people only
     from latlab.run.settings import DROPPED  # noqa: PLC0415 - for people only
 
@@ -227,10 +226,9 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         import msgspec  # noqa: PLC0415 - not needed for --help
 
-        sys.stdout.write(json.dumps(msgspec.to_builtins(plan), ensure_ascii=False, indent=1) + "\n")
+        say_json(msgspec.to_builtins(plan))
         return
     from latlab.cli.terminal.probe_table import plan_line, plan_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
 
     screen = screen_of(sys.stdout)
     say([*plan_lines(plan, screen), *plan_line(plan, screen)])
@@ -239,9 +237,8 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
 def _measured(settings: Settings, plan: Plan, wishes: Wishes) -> Run:
     """Measures, with progress on standard error; an interrupt ends it early and is no error."""
     from latlab.cli.terminal.progress import progress_on  # noqa: PLC0415 - not needed for --help
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - see above
     from latlab.run import conduct, events  # noqa: PLC0415 - not needed for --help
-    from latlab.run.turn import turn  # noqa: PLC0415 - see above
+    from latlab.run.turn import turn  # noqa: PLC0415 - not needed for --help
 
     def say(text: str) -> None:
         if not wishes.quiet:
@@ -270,7 +267,6 @@ def _show(run: Run, wishes: Wishes) -> None:
     report = _written_report(run, wishes) if wishes.report else None
     if not wishes.quiet:
         from latlab.cli.terminal.ending import ending_lines  # noqa: PLC0415 - for people only
-        from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
 
         say(ending_lines(run, report, screen_of(sys.stderr), short=wishes.as_json), sys.stderr)
     if unread is not None:
@@ -287,21 +283,16 @@ def _print(run: Run, wishes: Wishes) -> None:
 
 def _interrupted_while_shown(run: Run) -> int:
     """Ctrl-C while the table or the report is made: what was measured is in its file."""
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
-    from latlab.text import clean  # noqa: PLC0415 - see above
-
     talk("latlab: interrupted" + (f"; the run is kept in {clean(run.path)}" if run.path else ""))
     return 130
 
 
 def _show_ladder(run: Run, wishes: Wishes) -> None:
     from latlab.cli.terminal.run_view import run_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
 
     # Whoever watches has seen the header on standard error; a file or a pipe gets it with the ladder.
     seen = sys.stdout.isatty() and sys.stderr.isatty() and not wishes.quiet
-    screen: Screen = screen_of(sys.stdout)
-    say(run_lines(run, screen, header=not seen))
+    say(run_lines(run, screen_of(sys.stdout), header=not seen))
 
 
 def _written_report(run: Run, wishes: Wishes) -> Path | None:
@@ -309,7 +300,6 @@ def _written_report(run: Run, wishes: Wishes) -> Path | None:
     if run.path is None or not run.records:
         return None
     from latlab.cli.report import write_report  # noqa: PLC0415 - draws charts
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
 
     target = run.path.with_name(run.path.name.removesuffix(".jsonl").removesuffix(".latlab") + ".html")
     try:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
+from latlab.cli.terminal.screen import say, say_json, screen_of, talk
 from latlab.errors import UserError, named
-
-if TYPE_CHECKING:
-    from latlab.cli.terminal.screen import Line, Screen
+from latlab.units import parse_seconds
 
 _LEVELS = ("time-stamps", "interrupt-flag", "rseq", "perf-records", "tracepoints")
 #: What is heard must fit into memory.
@@ -66,7 +63,7 @@ def command(
     duration = _seconds(seconds, default=2.0 if self_test else 10.0)
     number, threshold_ns = _cpu(cpu), _threshold_ns(threshold)
     allowed = None if level is None else level.replace("-", " ")
-    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.noise_table import noise_lines, self_test_lines  # noqa: PLC0415 - for people
     from latlab.run import noise  # noqa: PLC0415 - not needed for --help
 
     if sys.stderr.isatty():
@@ -74,16 +71,15 @@ def command(
         talk(f"{what} for {(4 if self_test else 1) * duration:g} s (Ctrl-C ends it)")
     screen = screen_of(sys.stdout)
     interrupted = False
-    lines: list[Line]
     if self_test:
         found, plain = noise.self_test(duration, cpu=number, level=allowed)
-        lines = _self_test_lines(found, screen)
+        lines = self_test_lines(found, screen)
     else:
         heard, plain = noise.listen(duration, cpu=number, threshold_ns=threshold_ns, level=allowed)
         interrupted = heard.stopped_by == "interrupted"
-        lines = _noise_lines(heard, screen)
+        lines = noise_lines(heard, screen)
     if as_json:
-        sys.stdout.write(json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
+        say_json(plain)
     else:
         say(lines)
     if interrupted:
@@ -91,25 +87,7 @@ def command(
         context.exit(130)
 
 
-def _noise_lines(heard: object, screen: Screen) -> list[Line]:
-    from latlab.cli.terminal.noise_table import noise_lines  # noqa: PLC0415 - for people only
-    from latlab.run.noise import Noise  # noqa: PLC0415 - see above
-
-    assert isinstance(heard, Noise)  # noqa: S101 - a programming error
-    return noise_lines(heard, screen)
-
-
-def _self_test_lines(found: object, screen: Screen) -> list[Line]:
-    from latlab.cli.terminal.noise_table import self_test_lines  # noqa: PLC0415 - for people only
-    from latlab.run.noise import Confusion  # noqa: PLC0415 - see above
-
-    assert isinstance(found, Confusion)  # noqa: S101 - a programming error
-    return self_test_lines(found, screen)
-
-
 def _seconds(text: str | None, *, default: float) -> float:
-    from latlab.units import parse_seconds  # noqa: PLC0415 - see above
-
     if text is None:
         return default
     seconds = named("SECONDS", parse_seconds, text)
@@ -119,8 +97,6 @@ def _seconds(text: str | None, *, default: float) -> float:
 
 
 def _threshold_ns(text: str) -> float:
-    from latlab.units import parse_seconds  # noqa: PLC0415 - see above
-
     threshold_ns = named("--threshold", parse_seconds, text) * 1e9
     least, most = _THRESHOLDS_NS
     if not least <= threshold_ns <= most:

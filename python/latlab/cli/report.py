@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from latlab.paths import checked_output
+
 if TYPE_CHECKING:
     from latlab.run.run import Run
 
@@ -34,11 +36,10 @@ def command(run: str, out: str) -> None:
       latlab report last -o report.pdf      to print (needs latlab[export])
       latlab report last -o report.md
     """
-    from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
-    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.run.run import load  # noqa: PLC0415 - not needed for --help
 
     target = checked_output(out, _ENDINGS)
-    write_report(loaded(run), target)
+    write_report(load(run), target)
     sys.stderr.write(f"wrote {target}\n")
 
 

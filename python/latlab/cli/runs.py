@@ -1,31 +1,20 @@
-"""`latlab runs`, and RUN as other commands take it: a path, an id, the beginning of one, or `last`."""
+"""`latlab runs`: the kept runs, their labels, and removing them."""
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from latlab.errors import UserError
+from latlab.cli.terminal.screen import say, say_json, screen_of, talk
+from latlab.errors import RunFileError, UserError
+from latlab.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from latlab.run.run import Run
     from latlab.run.store import Entry, Store
-
-
-def loaded(name: str) -> Run:
-    """The run of that name.
-
-    Raises:
-        UserError: There is none, or its file cannot be read as a run.
-    """
-    from latlab.run.run import load  # noqa: PLC0415 - not needed for --help
-
-    return load(name)
 
 
 @click.group("runs", invoke_without_command=True)
@@ -60,10 +49,9 @@ def command(context: click.Context, *, machine: str, label: str, since: str | No
         if (row := _row(entry, labels)) and machine.casefold() in row["machine"].casefold()
     ]
     if as_json:
-        sys.stdout.write(json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
+        say_json(rows)
         return
     from latlab.cli.terminal.runs_table import runs_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
 
     say(runs_lines(rows, screen_of(sys.stdout)))
 
@@ -98,8 +86,7 @@ def rm_command(runs: tuple[str, ...], *, yes: bool) -> None:
       latlab runs rm last
       latlab runs rm 2026-11-21T0030 2026-11-22 --yes
     """
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
-    from latlab.run.store import Store  # noqa: PLC0415 - see above
+    from latlab.run.store import Store  # noqa: PLC0415 - not needed for --help
 
     store = Store()
     entries = list({(entry := _kept(store, run)).path: entry for run in runs}.values())
@@ -118,7 +105,6 @@ def _agreed(count: int) -> bool:
 
 def _remove(store: Store, entries: list[Entry]) -> None:
     from latlab.run.labels import keep_labels, labels  # noqa: PLC0415 - not needed for --help
-    from latlab.text import clean  # noqa: PLC0415 - see above
 
     # A damaged file of labels is said before anything is removed.
     labelled = labels(store)
@@ -141,8 +127,6 @@ def _kept(store: Store, name: str) -> Entry:
     Raises:
         UserError: there is none.
     """
-    from latlab.text import clean  # noqa: PLC0415 - not needed for --help
-
     path = store.resolve(name)
     for entry in store.entries():
         if _place(entry.path) == _place(path):
@@ -157,8 +141,7 @@ def _place(path: Path) -> Path:
 
 def _labels(store: Store, *, needed: bool) -> dict[str, str]:
     """All labels; where they cannot be read, why is said and the runs are listed without."""
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
-    from latlab.run.labels import labels  # noqa: PLC0415 - see above
+    from latlab.run.labels import labels  # noqa: PLC0415 - not needed for --help
 
     try:
         return labels(store)
@@ -172,7 +155,6 @@ def _labels(store: Store, *, needed: bool) -> dict[str, str]:
 def _row(entry: Entry, labels: dict[str, str]) -> dict[str, Any]:
     """A run as `--json` has it; empty where its header is damaged."""
     from latlab.cli.terminal.header import machine_parts  # noqa: PLC0415 - not needed for --help
-    from latlab.errors import RunFileError  # noqa: PLC0415 - see above
     from latlab.run.store import head  # noqa: PLC0415 - see above
 
     try:

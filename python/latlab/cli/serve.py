@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from latlab.cli.terminal.screen import talk
 from latlab.errors import UserError, named
+from latlab.text import clean
 
 if TYPE_CHECKING:
     from latlab._core import Server
@@ -43,7 +45,6 @@ def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None
       (umask 077; head -c 32 /dev/urandom | base64 > secret)
       latlab serve --bind 0.0.0.0:8600 --secret-file secret
     """
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
     from latlab.run.away import read_secret  # noqa: PLC0415 - not needed for --help
 
     address = None if bind is None else _checked_address(bind)
@@ -92,8 +93,6 @@ def _checked_address(text: str) -> str:
         UserError: It is no address, or the port is none.
     """
     import ipaddress  # noqa: PLC0415 - not needed for --help
-
-    from latlab.text import clean  # noqa: PLC0415 - not needed for --help
 
     host, port = text, "0"
     if text.startswith("["):

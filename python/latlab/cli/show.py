@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from latlab.cli.terminal.screen import Line, say, screen_of, styled, talk
+
 
 @click.command("show")
 @click.argument("run", metavar="RUN", default="last")
@@ -26,12 +28,11 @@ def command(run: str, *, verbose: bool) -> None:
       latlab show last -v
       latlab show ./other-machine.latlab.jsonl
     """
-    from latlab.cli.runs import loaded  # noqa: PLC0415 - not needed for --help
-    from latlab.cli.terminal.doctor_table import doctor_lines  # noqa: PLC0415 - see above
+    from latlab.cli.terminal.doctor_table import doctor_lines  # noqa: PLC0415 - not needed for --help
     from latlab.cli.terminal.run_view import run_lines  # noqa: PLC0415 - see above
-    from latlab.cli.terminal.screen import Line, say, screen_of, styled, talk  # noqa: PLC0415 - see above
+    from latlab.run.run import load  # noqa: PLC0415 - see above
 
-    found = loaded(run)
+    found = load(run)
     for note in found.notes:
         talk(f"latlab: {note}")
     screen = screen_of(sys.stdout)

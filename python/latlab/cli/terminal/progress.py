@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from latlab import units
 from latlab.cli.terminal.header import header_lines, trust_lines
 from latlab.cli.terminal.probe_table import plan_line
-from latlab.cli.terminal.screen import Line, Screen, say, screen_of
+from latlab.cli.terminal.screen import Line, Screen, console_of, say, screen_of
 from latlab.text import listed
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def progress_on(stream: TextIO, *, plan: Plan, quiet: bool = False) -> Iterator[
         return
     from rich.live import Live  # noqa: PLC0415 - terminals only: 40 ms
 
-    from latlab.cli.terminal.screen import console_of  # noqa: PLC0415 - terminals only
 
     with Live(console=console_of(stream), auto_refresh=False, transient=True, redirect_stdout=False) as live:
         yield Lively(live, stream, screen, plan)

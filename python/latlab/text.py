@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 # Cc: C0 and C1 controls with ESC, newline, tab; Cf: bidi overrides and isolates, zero-width, soft hyphen,
@@ -84,6 +84,24 @@ def some(parts: Sequence[str], most: int = 5) -> str:
 def counted(many: int, what: str) -> str:
     """`1 host`, `2 hosts`, `2 classes`."""
     return f"{many:,} {what if many == 1 else what + ('es' if what.endswith('s') else 's')}"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = (0, -1)) -> list[str]:
+    """A line for each row: columns two spaces apart, numbers to the right.
+
+    Args:
+        rows: Cells, as many in each row.
+        left: Columns of words, which begin at the left; -1 is the last.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = {column % len(widths) for column in left}
+    return [
+        "  ".join(
+            cell.ljust(width) if column in words else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def can_encode(characters: str, stream: TextIO | None = None) -> bool:

@@ -8,10 +8,9 @@ from latlab.explain.answer import percent
 from latlab.explain.bounds import KNOWN_TO, Bound
 from latlab.explain.judge import WORTH_JUDGING, Judgement
 from latlab.explain.model import USER_CODE, Explained
-from latlab.explain.table import aligned
 from latlab.explain.verdict import verdict
 from latlab.explain.words import CATEGORIES
-from latlab.text import clean
+from latlab.text import aligned, clean
 from latlab.units import format_bytes, format_ns, format_seconds
 
 if TYPE_CHECKING:

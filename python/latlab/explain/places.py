@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from latlab.explain.answer import interval, percent
 from latlab.explain.model import Explained, PythonCode, SourceLine, Symbol
-from latlab.explain.table import aligned, counts_as
-from latlab.text import clean
+from latlab.explain.table import counts_as
+from latlab.text import aligned, clean
 
 _ALWAYS: Final = 5
 """So many functions are shown without being asked for."""

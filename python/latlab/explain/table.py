@@ -10,7 +10,7 @@ from latlab.explain.kept import day_and_time
 from latlab.explain.model import Explained, Observer, Row, SourceLine, Stage, Symbol
 from latlab.explain.named import shortened
 from latlab.explain.resources import CallsOn, CallSum, Lock, Pauses
-from latlab.text import clean
+from latlab.text import aligned, clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
 
 _SHOWN: Final = 0.001
@@ -336,16 +336,3 @@ def counts_as(row: Symbol | SourceLine) -> str:
     if len(seen) < 2:  # noqa: PLR2004 - one is no list
         return row.category or ""
     return ", ".join(f"{each.name} {percent(each.share)}" for each in seen)
-
-
-def aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns, the first and the last to the left."""
-    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0])]
-            + [row[at].rjust(widths[at]) for at in range(1, len(row) - 1)]
-            + [row[-1].ljust(widths[-1])]
-        ).rstrip()
-        for row in cells
-    ]

@@ -9,7 +9,7 @@ from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.run import disturbances
 from latlab.run.disturbances import UNEXPLAINED, cause_name, percent, rate, with_causes
 from latlab.run.noise import CauseRow, Confusion, Noise, PeriodicInterference, Rung, Score, Stalls
-from latlab.text import clean
+from latlab.text import aligned, clean
 
 #: Kinds of interrupts that are told, the most frequent.
 _COUNTED = 5
@@ -207,18 +207,9 @@ def _levels(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
 
 def _table(rows: Sequence[tuple[str, ...]], screen: Screen) -> list[Line]:
     """The first column and the last of words to the left, numbers to the right."""
-    cells = [[screen.fit(cell) for cell in row] for row in rows]
-    widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]))]
-    words = {0} | ({len(widths) - 1} if rows[0][-1] == "evidence" else set())
-    lines = []
-    for index, row in enumerate(cells):
-        parts = [
-            cell.ljust(width) if column in words else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        text = "  ".join(parts).rstrip()
-        lines.append(styled(text, "bold") if index == 0 else Line(text))
-    return lines
+    words = (0, -1) if rows[0][-1] == "evidence" else (0,)
+    heads, *lines = aligned([[screen.fit(cell) for cell in row] for row in rows], words)
+    return [styled(heads, "bold"), *map(Line, lines)]
 
 
 def _bold(lines: list[Line]) -> list[Line]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.run.core import Plan, ProbeInfo
+from latlab.text import aligned
 
 
 def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
@@ -50,7 +51,7 @@ def plan_lines(plan: Plan, screen: Screen) -> list[Line]:
     rows = [("probe", "points", "time", "CPUs", "memory", "writes")]
     rows += [
         (
-            screen.fit(probe.id),
+            probe.id,
             units.format_count(probe.points),
             units.format_seconds(probe.seconds),
             str(probe.cpus),
@@ -62,21 +63,8 @@ def plan_lines(plan: Plan, screen: Screen) -> list[Line]:
     if plan.layout is not None:
         seconds, written = plan.layout.seconds, plan.layout.written_bytes
         rows.append(
-            (
-                screen.fit("the disk's test file"),
-                "",
-                units.format_seconds(seconds),
-                "1",
-                "",
-                units.format_bytes(written),
-            )
+            ("the disk's test file", "", units.format_seconds(seconds), "1", "", units.format_bytes(written))
         )
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    lines = []
-    for number, row in enumerate(rows):
-        cells = [row[0].ljust(widths[0])] + [
-            cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
-        ]
-        text = screen.fit(" " + "  ".join(cells))
-        lines.append(styled(text, "dim") if number == 0 else Line(text))
-    return lines
+    fitted = [[screen.fit(cell) for cell in row] for row in rows]
+    heads, *lines = (f" {line}" for line in aligned(fitted, [0]))
+    return [styled(heads, "dim"), *map(Line, lines)]

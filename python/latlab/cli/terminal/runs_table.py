@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.text import aligned
 from latlab.units import format_bytes
 
 _HEADS: Final = ("run", "date", "profile", "probes", "size", "label", "machine")
@@ -24,12 +25,8 @@ def runs_lines(runs: Sequence[Mapping[str, Any]], screen: Screen) -> list[Line]:
         return [Line("No kept run.")]
     rows = [_HEADS, *(_row(run) for run in runs)]
     fitted = [[_cut(screen.fit(cell), screen) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in fitted) for column in range(len(_HEADS))]
-    texts = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in fitted
-    ]
-    return [styled(texts[0], "dim"), *map(Line, texts[1:])]
+    heads, *lines = aligned(fitted, range(len(_HEADS)))
+    return [styled(heads, "dim"), *map(Line, lines)]
 
 
 def _row(run: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -29,6 +30,20 @@ _LIBRARIES: Final = {
 }
 _FOLDERS: Final = ("/usr/local/lib", "/usr/lib", "/usr/lib64", "/lib")
 _HUGE_GLIBC: Final = (2, 35)
+_OF_RUNTIMES: Final = {
+    "go": (
+        "go-collects-less",
+        "the collector runs when the heap has grown fivefold instead of twofold",
+        "GOGC",
+        "400",
+    ),
+    "python": (
+        "python-malloc",
+        "Python's objects come from malloc, without its own allocator",
+        "PYTHONMALLOC",
+        "malloc",
+    ),
+}
 
 
 Kind = Literal["native", "go", "python", "node", "java", "unknown"]
@@ -226,51 +241,31 @@ def _of_memory(
         f"glibc.malloc.top_pad={_KEPT}:glibc.malloc.trim_threshold={16 * _KEPT}"
         f":glibc.malloc.mmap_threshold={16 * _KEPT}"
     )
-    found = [
-        Experiment(
-            name="malloc-keeps-memory",
-            says="glibc's malloc requests memory in large pieces and keeps it",
-            how=f"GLIBC_TUNABLES={keeps}",
-            categories=categories,
-            environment={"GLIBC_TUNABLES": keeps},
-        )
-    ]
+    setting = partial(_of_variable, categories)
+    says = "glibc's malloc requests memory in large pieces and keeps it"
+    found = [setting("malloc-keeps-memory", says, "GLIBC_TUNABLES", keeps)]
     if machine.huge_pages and machine.glibc >= _HUGE_GLIBC:
         huge = f"{keeps}:glibc.malloc.hugetlb=1"
-        found.append(
-            Experiment(
-                name="malloc-huge-pages",
-                says="the same, in huge pages",
-                how=f"GLIBC_TUNABLES={huge}",
-                categories=categories,
-                environment={"GLIBC_TUNABLES": huge},
-            )
-        )
+        found.append(setting("malloc-huge-pages", "the same, in huge pages", "GLIBC_TUNABLES", huge))
     else:
         left_out.append("Huge pages: this kernel does not provide them, or glibc is older than 2.35.")
     if explained.threads.most > 1:
-        found.append(
-            Experiment(
-                name="malloc-one-arena",
-                says="all threads share one heap",
-                how="MALLOC_ARENA_MAX=1",
-                categories=categories,
-                environment={"MALLOC_ARENA_MAX": "1"},
-            )
-        )
-    for name, library in machine.allocators.items():
-        found.append(
-            Experiment(
-                name=f"malloc-{name}",
-                says=f"{name} instead of its allocator",
-                how=f"LD_PRELOAD={library}",
-                categories=categories,
-                environment={"LD_PRELOAD": library},
-            )
-        )
+        found.append(setting("malloc-one-arena", "all threads share one heap", "MALLOC_ARENA_MAX", "1"))
+    found += [
+        setting(f"malloc-{name}", f"{name} instead of its allocator", "LD_PRELOAD", library)
+        for name, library in machine.allocators.items()
+    ]
     if not machine.allocators:
         left_out.append(f"Another allocator: none of {', '.join(_LIBRARIES)} is installed.")
     return found
+
+
+def _of_variable(
+    categories: tuple[str, ...], name: str, says: str, variable: str, value: str
+) -> Experiment:
+    """One variable of the environment that is set."""
+    how, environment = f"{variable}={value}", {variable: value}
+    return Experiment(name=name, says=says, how=how, categories=categories, environment=environment)
 
 
 def _of_runtimes(explained: Explained, subject: Subject) -> list[Experiment]:
@@ -279,26 +274,8 @@ def _of_runtimes(explained: Explained, subject: Subject) -> list[Experiment]:
     if memory < WORTH_JUDGING and not unseen:
         return []
     categories = (*_ALLOCATING, "garbage-collection", *(_USER if unseen else ()))
-    if subject.kind == "go":
-        return [
-            Experiment(
-                name="go-collects-less",
-                says="the collector runs when the heap has grown fivefold instead of twofold",
-                how="GOGC=400",
-                categories=categories,
-                environment={"GOGC": "400"},
-            )
-        ]
-    if subject.kind == "python":
-        return [
-            Experiment(
-                name="python-malloc",
-                says="Python's objects come from malloc, without its own allocator",
-                how="PYTHONMALLOC=malloc",
-                categories=categories,
-                environment={"PYTHONMALLOC": "malloc"},
-            )
-        ]
+    if subject.kind in _OF_RUNTIMES:
+        return [_of_variable(categories, *_OF_RUNTIMES[subject.kind])]
     if subject.kind == "node":
         option = f"{os.environ.get('NODE_OPTIONS', '')} --max-semi-space-size=64".strip()
         return [

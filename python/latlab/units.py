@@ -340,9 +340,9 @@ def format_factor(value: float, digits: int) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else _significant(value, digits)
 
 
-def format_value(value: float | None, unit: str, *, digits: int = 3) -> str:
+def format_value(value: float | None, unit: str) -> str:
     """A record's value by its `unit`: `ns` or `bytes_per_s`."""
-    return format_rate(value, digits=digits) if unit == "bytes_per_s" else format_ns(value, digits=digits)
+    return format_rate(value) if unit == "bytes_per_s" else format_ns(value)
 
 
 def format_percent(share: float | None) -> str:

@@ -13,7 +13,7 @@ import os
 import random
 import stat
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -184,7 +184,6 @@ def prove(
     streams: Streams,
     *,
     seed: int | None = None,
-    report: Callable[[str], None] | None = None,
 ) -> Proof:
     """Runs all rounds; an interrupt ends them early, with what there is."""
     chance = random.Random(seed)  # noqa: S311 - an order, nothing secret
@@ -193,9 +192,7 @@ def prove(
         failed: dict[str, str] = {}
         interrupted = False
         try:
-            for at in range(what.rounds):
-                if report is not None:
-                    report(f"round {at + 1} of {what.rounds}")
+            for _ in range(what.rounds):
                 order = list(what.variants)
                 chance.shuffle(order)
                 seen: dict[str, float] = {}

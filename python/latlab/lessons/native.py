@@ -64,18 +64,17 @@ def findings(record: Record) -> Machine:
     return found(record)
 
 
-def cell_of(record: Record, *, published: Published | None = None) -> Cell:
+def cell_of(record: Record) -> Cell:
     """A record's headline figure with its interval: seconds, or bytes a second."""
     unit: Unit = "bytes_per_s" if record.unit == "bytes_per_s" else "s"
     scale = 1.0 if unit == "bytes_per_s" else 1e-9
     if record.value is None:
-        return Cell(unit, published=published, why="a proof failed or there were no samples")
+        return Cell(unit, why="a proof failed or there were no samples")
     value = record.value * scale
     if record.interval is None:
-        return Cell(unit, value, repeats=record.samples, published=published, why=f"median, {ONCE}")
+        return Cell(unit, value, repeats=record.samples, why=f"median, {ONCE}")
     ends = (end * scale for end in record.interval)
-    why = "median with its 95 % interval"
-    return Cell.within(unit, value, ends, record.samples, published, why)
+    return Cell.within(unit, value, ends, record.samples, why="median with its 95 % interval")
 
 
 def disk_rate(

@@ -21,6 +21,7 @@ PROBE: Final = "kernel.noise"
 UNEXPLAINED: Final = "unexplained"
 NOTICED_NS: Final = 10_000.0
 """Gaps of this length and more are what people notice."""
+_WINDOW_NS: Final = 20_000.0
 CAUSES: Final = {
     "context-switch": "context switch",
     "throttled": "CPU quota used up",
@@ -209,12 +210,10 @@ def effect(one: Standing) -> str:
     )
 
 
-def effect_on_windows(one: Standing, window_ns: float = 20_000.0) -> str:
-    """What it does to means over windows, which have no tail of single operations."""
-    return (
-        f"1 in {units.format_count(one.one_in(window_ns))} windows of {units.format_ns_as_asked(window_ns)}"
-        f" that are timed as a whole, by {percent(one.gap_ns / window_ns)}"
-    )
+def effect_on_windows(one: Standing) -> str:
+    """What it does to means over windows of 20 µs, which have no tail of single operations."""
+    times = units.format_count(one.one_in(_WINDOW_NS))
+    return f"1 in {times} windows of 20 µs that are timed as a whole, by {percent(one.gap_ns / _WINDOW_NS)}"
 
 
 def rate(per_s: float) -> str:

@@ -11,14 +11,8 @@ from latlab.run.model import Finding
 _SIGNS = {"warning": ("!!", "red"), "caution": ("! ", "yellow"), "note": ("· ", "cyan")}
 
 
-def doctor_lines(findings: Sequence[Finding], screen: Screen, *, verbose: bool = True) -> list[Line]:
-    """All findings, gravest first.
-
-    Args:
-        findings: What the doctor found.
-        screen: Where it is shown.
-        verbose: With effect and remedy, not the titles only.
-    """
+def doctor_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
+    """All findings, gravest first, with effect and remedy."""
     if not findings:
         return [Line(screen.fit("no known cause distorts figures on this machine"))]
     lines: list[Line] = []
@@ -29,14 +23,13 @@ def doctor_lines(findings: Sequence[Finding], screen: Screen, *, verbose: bool =
             line.mark(0, len(line.text), f"bold {style}" if index == 0 else "bold")
             for index, line in enumerate(title)
         ]
-        if verbose:
-            lines += screen.wrapped(finding.effect, first="    ", rest="    ")
-            if finding.remedy:
-                lines += [
-                    styled(line.text, "green")
-                    for line in screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ")
-                ]
-            lines.append(Line())
+        lines += screen.wrapped(finding.effect, first="    ", rest="    ")
+        if finding.remedy:
+            lines += [
+                styled(line.text, "green")
+                for line in screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ")
+            ]
+        lines.append(Line())
     counts = {kind: sum(finding.severity == kind for finding in findings) for kind in _SIGNS}
     legend = {
         "warning": "!! some figures are wrong or missing",

@@ -109,22 +109,28 @@ class Machine(Mapping[str, Json]):
 
     def sections(self, path: str) -> list[Machine]:
         """The objects of a list, as of `machine.sections("caches")`."""
-        value = self.at(path)
-        return (
-            [Machine(item) for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-        )
+        return [Machine(item) for item in self._items(path) if isinstance(item, Mapping)]
 
     def texts(self, path: str) -> list[str]:
         """The strings of a list."""
-        value = self.at(path)
-        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+        return [item for item in self._items(path) if isinstance(item, str)]
 
     def integers(self, path: str) -> list[int]:
         """The whole numbers of a list."""
+        return [
+            item for item in self._items(path) if isinstance(item, int) and not isinstance(item, bool)
+        ]
+
+    def numbers(self, path: str) -> list[float]:
+        """The numbers of a list."""
+        found = (
+            item for item in self._items(path) if isinstance(item, int | float) and not isinstance(item, bool)
+        )
+        return list(map(float, found))
+
+    def _items(self, path: str) -> list[Json]:
         value = self.at(path)
-        if not isinstance(value, list):
-            return []
-        return [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
+        return value if isinstance(value, list) else []
 
     def _typed(self, path: str, kind: type[T]) -> T | None:
         value = self.at(path)

@@ -14,7 +14,7 @@ from latlab.topics import disk
 from latlab.topics.storage_random import READ as RANDOM
 from latlab.units import format_bytes, format_ns, format_percent, format_rate, format_seconds, format_stated
 from latlab.view.plot import Axis, Beside, Ends, Mark, Plane, Row, rings, yes_or_no
-from latlab.view.points import Spot, drawable, is_disturbed
+from latlab.view.points import Spot, drawable, is_disturbed, place_in
 from latlab.view.table import Cell, Listing, Table, listed, table_of
 from latlab.view.topic import Chart, CurvesOfSeveral, Topic
 
@@ -72,21 +72,18 @@ def _side(run: Run, probe: str, own: Mapping[str, Sequence[Spot]]) -> Side:
 
 def lines(run: Run, probe: str) -> dict[str, list[Spot]]:
     """One curve a path, ascending in block size: all bytes over all calls' time, band over repeats."""
-    known = list(disk.PATHS)
     own: dict[str, list[Spot]] = {}
     for record in disk.timed(run, probe):
         # Not from the median call: most cold reads are answered by what was read ahead, writes by the cache.
         rate = positive(found(record), "bytes_per_s")
         if record.point.block_bytes and rate:
             own.setdefault(record.point.path or "", []).append(_spot(record, rate))
-    paths = sorted(own, key=lambda path: known.index(path) if path in known else len(known))
+    paths = sorted(own, key=partial(place_in, disk.PATHS))
     return {disk.path_name(path): sorted(own[path], key=lambda spot: spot.x) for path in paths}
 
 
 def _spot(record: Record, rate: float) -> Spot:
-    repeats = found(record).at("bytes_per_s_between_blocks")
-    known = repeats if isinstance(repeats, list) else []
-    ends = [rate, *(float(own) for own in known if isinstance(own, int | float) and drawable(own))]
+    ends = [rate, *filter(drawable, found(record).numbers("bytes_per_s_between_blocks"))]
     block = record.point.block_bytes or 1
     return Spot(block, rate, min(ends), max(ends), record.samples, is_disturbed(record))
 

@@ -14,7 +14,7 @@ from latlab.topics import disk
 from latlab.units import format_bytes, format_count, format_digits, format_ns
 from latlab.view.figure import Absent
 from latlab.view.plot import Bar, Bars
-from latlab.view.points import drawable, quantile
+from latlab.view.points import drawable, place_in, quantile
 from latlab.view.table import Cell, Listing, Table, listed, table_of
 from latlab.view.topic import Chart, Topic
 
@@ -85,19 +85,16 @@ class Pass:
     @property
     def repeats_ns(self) -> tuple[float, ...]:
         """One file, mean of each repeat."""
-        means = found(self.record).at("block_means_ns")
-        known = means if isinstance(means, list) else []
-        return tuple(float(mean) for mean in known if isinstance(mean, int | float) and drawable(mean))
+        return tuple(filter(drawable, found(self.record).numbers("block_means_ns")))
 
 
 def passes(run: Run) -> list[Pass]:
     """Every point with a figure, grouped by operation, many files first."""
-    known = list(_OPERATIONS)
     own = [each for record in disk.timed(run, PROBE) if (each := _pass(record)) is not None]
     return sorted(
         own,
         key=lambda each: (
-            known.index(each.operation) if each.operation in known else len(known),
+            place_in(_OPERATIONS, each.operation),
             each.operation,
             -each.files,
             each.engine != "psync",

@@ -36,13 +36,10 @@ def lines(run: Run) -> dict[str, list[Spot]]:
 
 def reaches(run: Run) -> Iterator[tuple[float, float]]:
     """Between which numbers of pages the curves say that a translation buffer ends."""
-    steps = curve_findings(run).get("tlb")
-    for step in steps if isinstance(steps, list) else []:
-        if isinstance(step, dict):
-            ends = [step.get(name, step.get("pages")) for name in ("pages_lo", "pages_hi")]
-            low, high = (float(end) if isinstance(end, int | float) else None for end in ends)
-            if drawable(low) and drawable(high):
-                yield low, high
+    for step in curve_findings(run).sections("tlb"):
+        low, high = (step.number(name if name in step else "pages") for name in ("pages_lo", "pages_hi"))
+        if drawable(low) and drawable(high):
+            yield low, high
 
 
 def _pages(low: float, high: float) -> str:

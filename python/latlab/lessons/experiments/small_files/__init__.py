@@ -19,7 +19,7 @@ from latlab.lessons.figures import Cell, Published
 from latlab.lessons.folder import fresh_folder
 from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Guess, Original, Reported
-from latlab.lessons.native import probed, records
+from latlab.lessons.native import findings, probed, records
 from latlab.lessons.programs import file_steps, small_files
 from latlab.lessons.template import reported
 from latlab.units import format_bytes, format_count
@@ -270,24 +270,15 @@ def native_passes(run: Run | None) -> dict[str, Cell]:
     """The same six figures from the probe: all files together, seconds."""
     found: dict[str, Cell] = {}
     names = {"write": "write", "read-warm": "read"}
+    counts = {1: "one", 1000: "many"}
     for record in records(run, "storage.files", engine="psync", sync=None):
-        point, total = record.point, record.finding("total_s")
-        means = record.finding("block_means_ns")
-        kind = names.get(point.operation or "")
-        if (
-            kind is None
-            or point.files not in {1, 1000}
-            or not isinstance(total, float)
-            or record.value is None
-        ):
+        point, own = record.point, findings(record)
+        kind, count = names.get(point.operation or ""), counts.get(point.files or 0)
+        total = own.number("total_s")
+        if kind is None or count is None or total is None or record.value is None:
             continue
-        blocks = (
-            [value for value in means if isinstance(value, int | float)] if isinstance(means, list) else []
-        )
-        spread = [value * point.files / 1e9 for value in blocks] or [total]
-        found[f"{kind}_{'one' if point.files == 1 else 'many'}"] = Cell.within(
-            "s", total, spread, len(spread)
-        )
+        spread = [mean * (point.files or 0) / 1e9 for mean in own.numbers("block_means_ns")] or [total]
+        found[f"{kind}_{count}"] = Cell.within("s", total, spread, len(spread))
     for kind in ("write", "read"):
         one, many = found.get(f"{kind}_one"), found.get(f"{kind}_many")
         if one is not None and many is not None and one.number and many.number:

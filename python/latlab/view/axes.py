@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -84,34 +85,19 @@ def _decades(low: float, high: float, label: str) -> dict[str, Any]:
     return {"scale": _scale(low, high), "axis": axis}
 
 
-def duration_x(field: str, title: str, low: float, high: float) -> alt.X:
-    """Nanoseconds along x."""
-    return alt.X(f"{field}:Q", title=title, **_decades(low, high, _DURATION_LABEL))
+def _x(label: str, field: str, title: str, low: float, high: float) -> alt.X:
+    return alt.X(f"{field}:Q", title=title, **_decades(low, high, label))
 
 
-def duration_y(field: str, title: str, low: float, high: float) -> alt.Y:
-    """Nanoseconds along y."""
-    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, _DURATION_LABEL))
+def _y(label: str, field: str, title: str, low: float, high: float) -> alt.Y:
+    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, label))
 
 
-def rate_x(field: str, title: str, low: float, high: float) -> alt.X:
-    """Bytes a second along x."""
-    return alt.X(f"{field}:Q", title=title, **_decades(low, high, _RATE_LABEL))
-
-
-def rate_y(field: str, title: str, low: float, high: float) -> alt.Y:
-    """Bytes a second along y."""
-    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, _RATE_LABEL))
-
-
-def per_second_x(field: str, title: str, low: float, high: float) -> alt.X:
-    """How often in a second, along x."""
-    return alt.X(f"{field}:Q", title=title, **_decades(low, high, _PER_SECOND_LABEL))
-
-
-def per_second_y(field: str, title: str, low: float, high: float) -> alt.Y:
-    """How often in a second, along y."""
-    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, _PER_SECOND_LABEL))
+#: Along x and y, of a field, with a title, from a low to a high end: nanoseconds, bytes a second, how often
+#: in a second.
+duration_x, duration_y = partial(_x, _DURATION_LABEL), partial(_y, _DURATION_LABEL)
+rate_x, rate_y = partial(_x, _RATE_LABEL), partial(_y, _RATE_LABEL)
+per_second_x, per_second_y = partial(_x, _PER_SECOND_LABEL), partial(_y, _PER_SECOND_LABEL)
 
 
 def share_y(field: str, title: str, low: float) -> alt.Y:

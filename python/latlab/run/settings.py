@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,10 +105,15 @@ def allowed_cpus() -> set[int]:
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
-def _profile(value: str) -> str:
-    if value not in PROFILES:
-        raise UserError(f"there is no profile {clean(value, most=60)!r}; profiles: {', '.join(PROFILES)}")
-    return value
+def _one_of(what: str, known: Sequence[str]) -> Callable[[str], str]:
+    """A check that a name is known."""
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise UserError(f"there is no {what} {clean(value, most=60)!r}; {what}s: {', '.join(known)}")
+        return value
+
+    return check
 
 
 def _seed(value: int | str) -> int:
@@ -152,19 +157,13 @@ def _rate(value: float) -> float:
     return value
 
 
-def _distance(value: str) -> str:
-    if value not in DISTANCES:
-        raise UserError(f"there is no distance {clean(value, most=60)!r}; distances: {', '.join(DISTANCES)}")
-    return value
-
-
 def _secret_file(value: str | os.PathLike[str]) -> str:
     read_secret(value)
     return os.fspath(Path(value).absolute())
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
-    "profile": _profile,
+    "profile": _one_of("profile", PROFILES),
     "only": _globs,
     "skip": _globs,
     "dir": checked_folder,
@@ -178,7 +177,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "gentle": bool,
     "delay_ms": _delay,
     "rate_mbit": _rate,
-    "distance": _distance,
+    "distance": _one_of("distance", DISTANCES),
     "url": checked_url,
     "secret_file": _secret_file,
     "requests_per_s": checked_requests,

@@ -138,26 +138,21 @@ class Way:
         urls: Mapping[str, str],
         *,
         by: str = "urllib",
-        workers: int | None = None,
-        file_bytes: int | None = None,
-        upload: bool = False,
-        folder: str | None = None,
         patience: float = 10.0,
+        **asked: Any,  # noqa: ANN401 - see below
     ) -> tuple[float, list[Done]]:
         """Transfers, one after another without `workers`: seconds of all, and each as it was done.
+
+        Args:
+            urls: Names, and where files come from or go to.
+            by: Whose client: see `ends`.
+            patience: Seconds after which a server that says nothing is given up.
+            asked: What else `End.transfer` takes.
 
         Raises:
             Cannot: what came is not what the server has, or the client ended.
         """
-        asked = {
-            "urls": dict(urls),
-            "by": by,
-            "workers": workers,
-            "file_bytes": file_bytes,
-            "upload": upload,
-            "folder": folder,
-            "patience": patience,
-        }
+        asked |= {"urls": dict(urls), "by": by, "patience": patience}
         reported = self.client.ask({"transfer": asked}, _PATIENCE_S + patience * len(urls))
         return reported["seconds"], reported["done"]
 

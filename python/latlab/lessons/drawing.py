@@ -89,13 +89,7 @@ def _bars(picture: Picture) -> alt.LayerChart:
     for row in rows:
         row["floor"] = low
     labels = list(dict.fromkeys(row["label"] for row in rows))
-    names = alt.Y(
-        "label:N",
-        title=None,
-        sort=None,
-        scale=alt.Scale(domain=labels, paddingInner=0.3),
-        axis=alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6),
-    )
+    names, color = _names(labels), _color(picture)
     several = len(picture.series) > 1
     # Bars that share a name lie beside each other; where each has a name of its own, they have the whole row.
     beside: dict[str, Any] = (
@@ -103,8 +97,6 @@ def _bars(picture: Picture) -> alt.LayerChart:
         if several and len(labels) < len(rows)
         else {}
     )
-    legend = alt.Legend(title=None) if several else None
-    color = alt.Color("series:N", legend=legend, scale=alt.Scale(domain=list(picture.series)))
     base, tip = alt.Chart(), alt.Tooltip("text:N")
     layers = [
         base.mark_bar().encode(
@@ -130,22 +122,14 @@ def _spans(picture: Picture) -> alt.LayerChart:
     """Bars that begin where something began: which was done first is seen by their ends."""
     rows = _rows(picture)
     high = 1.12 * max(row["high"] for row in rows)
-    names = alt.Y(
-        "label:N",
-        title=None,
-        sort=None,
-        scale=alt.Scale(domain=list(dict.fromkeys(row["label"] for row in rows)), paddingInner=0.3),
-        axis=alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6),
-    )
-    legend = alt.Legend(title=None) if len(picture.series) > 1 else None
-    color = alt.Color("series:N", legend=legend, scale=alt.Scale(domain=list(picture.series)))
+    names = _names(list(dict.fromkeys(row["label"] for row in rows)))
     base = alt.Chart()
     layers = [
         base.mark_bar().encode(
             x=_along(picture, "low", 0.0, high),
             x2=alt.X2("high:Q"),
             y=names,
-            color=color,
+            color=_color(picture),
             tooltip=alt.Tooltip("text:N"),
         ),
         base.mark_text(style="name", align="left", dx=5).encode(
@@ -153,6 +137,17 @@ def _spans(picture: Picture) -> alt.LayerChart:
         ),
     ]
     return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * len(rows), 60))
+
+
+def _names(labels: list[str]) -> alt.Y:
+    scale = alt.Scale(domain=labels, paddingInner=0.3)
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6)
+    return alt.Y("label:N", title=None, sort=None, scale=scale, axis=axis)
+
+
+def _color(picture: Picture) -> alt.Color:
+    legend = alt.Legend(title=None) if len(picture.series) > 1 else None
+    return alt.Color("series:N", legend=legend, scale=alt.Scale(domain=list(picture.series)))
 
 
 def _along(picture: Picture, field: str, low: float, high: float) -> alt.X:

@@ -5,7 +5,7 @@ Standard library only, as the plain-Python programs are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -197,25 +197,23 @@ class Table:
 
     def headings(self) -> list[str]:
         """As shown: a column whose cells have published figures is followed by one of those."""
-        return [self.first, *(title for title, _ in self._shown())]
+        return [self.first, *(title for title, _, _ in self._shown())]
 
     def lines(self) -> list[list[str]]:
         """As shown, row by row."""
+        shown = list(self._shown())
         return [
-            [row.title, *(show(row.cells.get(name)) for name, show in self._parts())] for row in self.rows
+            [row.title, *(show(row.cells.get(name, _NOTHING)) for _, name, show in shown)]
+            for row in self.rows
         ]
 
-    def _shown(self) -> Iterator[tuple[str, str]]:
+    def _shown(self) -> Iterator[tuple[str, str, Callable[[Cell], str]]]:
+        """Each column's heading, name, and what is shown of a cell."""
         for column in self.columns:
-            yield column.title, column.name
+            yield column.title, column.name, lambda cell: cell.shown
             if any(each.cells.get(column.name, _NOTHING).published for each in self.rows):
-                yield ("published" if len(self.columns) == 1 else f"{column.title}, published"), column.name
-
-    def _parts(self) -> Iterator[tuple[str, Any]]:
-        last = None
-        for _, name in self._shown():
-            yield name, _published if name == last else _measured
-            last = name
+                title = "published" if len(self.columns) == 1 else f"{column.title}, published"
+                yield title, column.name, lambda cell: cell.published.text if cell.published else "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +331,3 @@ _WRITTEN: dict[str, Any] = {
     "text": str,
 }
 _NOTHING = Cell()
-
-
-def _measured(cell: Cell | None) -> str:
-    return "–" if cell is None else cell.shown
-
-
-def _published(cell: Cell | None) -> str:
-    return "–" if cell is None or cell.published is None else cell.published.text

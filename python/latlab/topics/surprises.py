@@ -102,7 +102,9 @@ def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
         return None
     reported, end = last.number("reported_bytes"), last.estimate("end_bytes")
     bracket = end.ends if end else None
-    if not reported or not bracket or not all(map(_is_size, bracket)) or reported < 1.5 * bracket[1]:
+    if not reported or not bracket or not all(1 <= end < 2**63 for end in bracket):
+        return None
+    if reported < 1.5 * bracket[1]:
         return None
     low, high = (units.format_bytes(end) for end in bracket)
     text = (
@@ -111,10 +113,6 @@ def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
     )
     middle = math.sqrt(bracket[0] * bracket[1])
     return Surprise("last-cache-below-nominal", 2 * math.log2(reported / middle), text)
-
-
-def _is_size(value: float) -> bool:
-    return 1 <= value < 2**63
 
 
 def _translation_costs(facts: _Facts) -> Surprise | None:

@@ -194,13 +194,9 @@ def _is_random(word: str) -> bool:
     return -sum(share * math.log2(share) for share in shares) >= _LEAST_ENTROPY
 
 
-def _by_header(text: str) -> str:
-    return _HEADER.sub(lambda match: match["name"] + MASK, text)
-
-
 def _by_form(text: str) -> str:
     """What says by itself that it is a secret, wherever it stands."""
-    text = _by_header(text)
+    text = _HEADER.sub(rf"\g<name>{MASK}", text)
     text = _USER_IN_URL.sub(_without_password, text)
     text = _USER_BEFORE_HOST.sub(rf"\g<user>:{MASK}\g<host>", text) if "://" not in text else text
     text = _QUERY.sub(rf"\g<name>{MASK}", text)

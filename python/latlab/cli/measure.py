@@ -188,7 +188,9 @@ def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - c
     try:
         _show(run, wishes)
     except KeyboardInterrupt:
-        return _interrupted_while_shown(run)
+        # What was measured is in its file.
+        talk("latlab: interrupted" + (f"; the run is kept in {clean(run.path)}" if run.path else ""))
+        return 130
     return _exit_code(run)
 
 
@@ -279,12 +281,6 @@ def _print(run: Run, wishes: Wishes) -> None:
         sys.stdout.flush()
     else:
         _show_ladder(run, wishes)
-
-
-def _interrupted_while_shown(run: Run) -> int:
-    """Ctrl-C while the table or the report is made: what was measured is in its file."""
-    talk("latlab: interrupted" + (f"; the run is kept in {clean(run.path)}" if run.path else ""))
-    return 130
 
 
 def _show_ladder(run: Run, wishes: Wishes) -> None:

@@ -22,7 +22,6 @@ def explain_apart(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     *,
-    stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.DEVNULL,
     stderr: int | None = None,
     runs: int = 1,
@@ -33,8 +32,7 @@ def explain_apart(
     Args:
         arguments: Name and arguments.
         environment: All that the program is given.
-        stdin: As of `subprocess`.
-        stdout: Likewise.
+        stdout: As of `subprocess`.
         stderr: Likewise; None: read, and its last words are in the error.
         runs: How often it is run; from the second time on its output is thrown away.
         longest_s: It is killed after that time, all runs together.
@@ -51,7 +49,6 @@ def explain_apart(
                 *(str(ledger.fileno()), str(runs), *map(os.fspath, arguments)),
             ],
             environment,
-            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             longest_s=longest_s,

@@ -19,8 +19,9 @@ def machine(directory: Path | None = None) -> dict[str, str]:
     Args:
         directory: Where files are measured: its file system is named as well.
     """
+    facts = cpu_facts()
     found = {
-        "processor": _processor(),
+        "processor": facts.get("model name", "") if facts else platform.processor(),
         "architecture": platform.machine(),
         "cpus": str(_cpus()),
         "memory": _memory(),
@@ -77,11 +78,6 @@ def cache_sizes() -> dict[str, int]:
             suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
             found[f"L{level}{suffix}"] = int(size.removesuffix("K")) * 1024
     return found
-
-
-def _processor() -> str:
-    facts = cpu_facts()
-    return facts.get("model name", "") if facts else platform.processor()
 
 
 def _memory() -> str:

@@ -30,7 +30,7 @@ _ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2
 def render(document: Document) -> str:
     """The whole page."""
     style = _style()
-    scripts = _scripts()
+    scripts = tuple(map(_asset, _SCRIPTS))
     first_use: dict[str, str] = {}
     for section in document.sections:
         for method in section.methods:
@@ -76,10 +76,6 @@ def _template() -> jinja2.Template:
 
 
 @functools.cache
-def _scripts() -> tuple[str, ...]:
-    return tuple(_asset(name) for name in _SCRIPTS)
-
-
 @functools.cache
 def _style() -> str:
     # Paper comes last: it wins over a dark screen.

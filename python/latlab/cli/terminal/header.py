@@ -15,7 +15,7 @@ _SHOWN = 3
 
 def header_lines(version: str, machine: Machine, screen: Screen) -> list[Line]:
     """`latlab 0.1 · AMD EPYC (Zen 5) · 4 CPUs of 4 · 23 GiB · ...`, wrapped at its dots."""
-    parts = [f"latlab {_short_version(version)}", *machine_parts(machine)]
+    parts = [f"latlab {version.removesuffix('.0')}", *machine_parts(machine)]
     dot = screen.fit(" · ")
     lines: list[str] = []
     for part in map(screen.fit, parts):
@@ -50,10 +50,6 @@ def machine_parts(machine: Machine) -> list[str]:
     """CPU, CPUs, memory, system and file system in a few words each. Unknown is said, never guessed."""
     parts = [_cpu(machine), _cpus(machine), _memory(machine), _system(machine), _storage(machine)]
     return [part for part in parts if part]
-
-
-def _short_version(version: str) -> str:
-    return version.removesuffix(".0")
 
 
 def _cpu(machine: Machine) -> str:

@@ -43,9 +43,8 @@ def chart(explained: Explained, series: Series) -> alt.LayerChart | None:
         if name not in used:
             continue
         columns = [at for at, category in enumerate(timeline.names) if series.of(category) == name]
-        below = [
-            at for at, category in enumerate(timeline.names) if _is_below(series.of(category), name, order)
-        ]
+        lower = order[: order.index(name)]
+        below = [at for at, category in enumerate(timeline.names) if series.of(category) in lower]
         last = (0.0, 0.0)
         for number, one in enumerate(bins):
             whole = sum(one) or 1.0
@@ -64,10 +63,6 @@ def chart(explained: Explained, series: Series) -> alt.LayerChart | None:
         x=time_axis(end_s), y=y, y2=alt.Y2("high:Q"), color=series.color(used), tooltip=alt.Tooltip("text:N")
     )
     return layered([encoded], data=inline(rows), width=_WIDTH, height=_HEIGHT)
-
-
-def _is_below(series: str, name: str, order: list[str]) -> bool:
-    return order.index(series) < order.index(name)
 
 
 def _row(name: str, at_s: float, ends: tuple[float, float], width: float) -> dict[str, Any]:

@@ -260,9 +260,7 @@ def _of_memory(
     return found
 
 
-def _of_variable(
-    categories: tuple[str, ...], name: str, says: str, variable: str, value: str
-) -> Experiment:
+def _of_variable(categories: tuple[str, ...], name: str, says: str, variable: str, value: str) -> Experiment:
     """One variable of the environment that is set."""
     how, environment = f"{variable}={value}", {variable: value}
     return Experiment(name=name, says=says, how=how, categories=categories, environment=environment)

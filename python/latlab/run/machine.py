@@ -117,9 +117,7 @@ class Machine(Mapping[str, Json]):
 
     def integers(self, path: str) -> list[int]:
         """The whole numbers of a list."""
-        return [
-            item for item in self._items(path) if isinstance(item, int) and not isinstance(item, bool)
-        ]
+        return [item for item in self._items(path) if isinstance(item, int) and not isinstance(item, bool)]
 
     def numbers(self, path: str) -> list[float]:
         """The numbers of a list."""

@@ -56,7 +56,6 @@ def progress_on(stream: TextIO, *, plan: Plan, quiet: bool = False) -> Iterator[
         return
     from rich.live import Live  # noqa: PLC0415 - terminals only: 40 ms
 
-
     with Live(console=console_of(stream), auto_refresh=False, transient=True, redirect_stdout=False) as live:
         yield Lively(live, stream, screen, plan)
 

@@ -273,12 +273,12 @@ def native_passes(run: Run | None) -> dict[str, Cell]:
     counts = {1: "one", 1000: "many"}
     for record in records(run, "storage.files", engine="psync", sync=None):
         point, own = record.point, findings(record)
-        kind, count = names.get(point.operation or ""), counts.get(point.files or 0)
+        kind, how = names.get(point.operation or ""), counts.get(point.files or 0)
         total = own.number("total_s")
-        if kind is None or count is None or total is None or record.value is None:
+        if kind is None or how is None or total is None or record.value is None:
             continue
         spread = [mean * (point.files or 0) / 1e9 for mean in own.numbers("block_means_ns")] or [total]
-        found[f"{kind}_{count}"] = Cell.within("s", total, spread, len(spread))
+        found[f"{kind}_{how}"] = Cell.within("s", total, spread, len(spread))
     for kind in ("write", "read"):
         one, many = found.get(f"{kind}_one"), found.get(f"{kind}_many")
         if one is not None and many is not None and one.number and many.number:

@@ -30,10 +30,6 @@ def clean(text: object, *, most: int = LONGEST_SHOWN) -> str:
 
     Line breaks and tabs become one space; every other control, formatting or unassigned character becomes a
     visible `\x1b`-like escape, so that a strange string looks strange.
-
-    Args:
-        text: a string, or anything whose `str` is to be shown.
-        most: characters kept.
     """
     raw = text if isinstance(text, str) else str(text)
     if len(raw) > most:

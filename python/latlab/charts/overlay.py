@@ -92,12 +92,7 @@ def names_of(machines: Iterable[Machine]) -> list[str]:
 
 
 def parts(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> list[Part]:
-    """What several machines have in common, compared.
-
-    Args:
-        name: The chart.
-        machines: At least two.
-        kept: Other runs of the first machine, which say how far its runs lie apart.
+    """What several machines have in common, compared; `kept` are other runs of the first one.
 
     Raises:
         UserError: no two of them measured the same of it.

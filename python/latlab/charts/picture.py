@@ -29,12 +29,6 @@ _CHARACTER = 0.63
 def write(name: str, run: Run, path: str | os.PathLike[str], *, slide: bool = False) -> Path:
     """Writes one chart to `path`, in the form that its ending names; an older file of that name is replaced.
 
-    Args:
-        name: The chart.
-        run: Any run that has data for it.
-        path: The file.
-        slide: 16 by 9, with machine, date and profile.
-
     Raises:
         UserError: no such chart or form, no data, no extra `latlab[export]`, or the file cannot be written.
     """

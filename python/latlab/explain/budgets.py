@@ -151,13 +151,7 @@ def _example(key: str) -> str:
 
 
 def outcomes(explained: Explained, of: Sequence[Budget], requests: int = 1) -> list[Outcome]:
-    """Holds a program's ledger against budgets.
-
-    Args:
-        explained: The ledger.
-        of: The budgets.
-        requests: How many requests, or whatever a limit is for one of, a run of the program served.
-    """
+    """Holds a program's ledger against budgets; a run of it served so many requests."""
     return [_outcome(explained, budget, requests if budget.per else 1) for budget in of]
 
 

@@ -76,13 +76,7 @@ class Times:
         return min(self.values)
 
     def cell(self, unit: Unit = "s", *, divide: float = 1.0, published: Published | None = None) -> Cell:
-        """As a figure: the median and its interval.
-
-        Args:
-            unit: Of the values, where they are not seconds.
-            divide: By how many operations.
-            published: The published figure for the same.
-        """
+        """As a figure: the median and its interval, of one of `divide` operations."""
         if not self.values:
             return nothing(unit, self.why, published)
         low, high = interval(self.values)
@@ -329,13 +323,7 @@ class Bench:
     def times(
         self, arms: Mapping[K, Callable[[], float]], rounds: int, within: float = math.inf
     ) -> dict[K, Times]:
-        """Each variant once a round, alternately.
-
-        Args:
-            arms: Each returns the seconds that its work took.
-            rounds: How many at most.
-            within: Seconds; see `in_turns`.
-        """
+        """Each variant, which returns its seconds, once a round, alternately: see `in_turns`."""
         found: dict[K, list[float]] = {name: [] for name in arms}
         for name in self.turns(arms, rounds, within):
             found[name].append(arms[name]())

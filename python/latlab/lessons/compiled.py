@@ -36,10 +36,7 @@ _BUILDS_S: Final = 180.0
 
 
 class Compiler:
-    """Compiles programs of the lessons into a folder.
-
-    Args:
-        folder: Where to; it is the caller's to remove.
+    """Compiles programs of the lessons into a folder, which is the caller's to remove.
 
     Raises:
         Cannot: there is no compiler.

@@ -13,11 +13,7 @@ _HEIGHT_PX: Final = 900
 
 
 class Page:
-    """The lesson's page with its pictures, in a frame of its own: it draws them without asking any server.
-
-    Args:
-        result: Of the lesson.
-    """
+    """A lesson's page with its pictures, in a frame of its own: it draws them without asking any server."""
 
     def __init__(self, result: Result) -> None:
         self._result = result

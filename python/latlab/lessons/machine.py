@@ -16,8 +16,7 @@ from latlab.units import format_bytes
 def machine(directory: Path | None = None) -> dict[str, str]:
     """Processor, CPUs, memory, system, Python, and what is unusual in the environment; only what is known.
 
-    Args:
-        directory: Where files are measured: its file system is named as well.
+    Of a directory where files are measured, its file system as well.
     """
     facts = cpu_facts()
     found = {

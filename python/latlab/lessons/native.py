@@ -36,13 +36,7 @@ def probed(
 
 
 def why_not(run: Run | None, probe: str, refused: str) -> str:
-    """Why a figure of a probe is missing.
-
-    Args:
-        run: Of Rust probes.
-        probe: Its id.
-        refused: Why there was no run at all; empty when there was one.
-    """
+    """Why a figure of a probe is missing; `refused` says why there was no run at all, if so."""
     if refused or run is None:
         return refused or "the Rust probe was not run"
     for record in run.absent:

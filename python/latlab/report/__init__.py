@@ -19,12 +19,7 @@ FORMATS = ("html", "md", "pdf")
 
 
 def render(run: Run, form: str, probes: Probes | None = None) -> bytes:
-    """The report in one of :data:`FORMATS`.
-
-    Args:
-        run: Any run, complete or not.
-        form: `html`, `md` or `pdf`.
-        probes: What the probes say of themselves; the measuring core's registry unless given.
+    """The report of any run in one of :data:`FORMATS`; `probes` instead of the core's registry.
 
     Raises:
         UserError: the form is none of these, or PDF without the extra `latlab[export]`.
@@ -42,13 +37,7 @@ def render(run: Run, form: str, probes: Probes | None = None) -> bytes:
 def write(
     run: Run, path: str | os.PathLike[str], probes: Probes | None = None, *, replace: bool = True
 ) -> Path:
-    """Writes the report to `path`, in the form that its ending names.
-
-    Args:
-        run: Any run, complete or not.
-        path: The file.
-        probes: What the probes say of themselves; the measuring core's registry unless given.
-        replace: Whether an older file of that name is replaced.
+    """Writes the report to `path`, in the form that its ending names; see :func:`render`.
 
     Raises:
         UserError: no such form, the file cannot be written, or it exists and is not to be replaced.

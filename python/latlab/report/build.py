@@ -16,12 +16,7 @@ from latlab.view.prose import Notice
 
 
 def build(run: Run, probes: Probes | None = None) -> Document:
-    """The report of a run, ready for any renderer.
-
-    Args:
-        run: Any run, complete or not.
-        probes: What the probes say of themselves; the measuring core's registry unless given.
-    """
+    """The report of any run, ready for any renderer; `probes` instead of the measuring core's registry."""
     # Cleaned one by one: the sections stand in their chapters too.
     parts = cleaned(tuple(chapters(run, known() if probes is None else probes)))
     return Document(

@@ -54,10 +54,6 @@ _TIERS: Final = {
 def write(found: Comparison | Changes, path: Path) -> Path:
     """Writes the page; an older file of that name is replaced.
 
-    Args:
-        found: The comparison, of runs or of surveys.
-        path: The file.
-
     Raises:
         UserError: the file cannot be written.
     """

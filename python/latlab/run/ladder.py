@@ -62,9 +62,6 @@ class _Level:
 def ladder(run: Run) -> list[Rung]:
     """The rungs of a run, nearest to the core first.
 
-    Args:
-        run: Any run, complete or not.
-
     Returns:
         L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured, then operations (locks,
         system calls, page faults, threads ...). A level that the machine has and the run did not measure is

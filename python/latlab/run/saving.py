@@ -19,11 +19,6 @@ def save(target: Path, content: bytes, *, replace: bool = True) -> Path:
 
     A device or a pipe is written as it is.
 
-    Args:
-        target: the file.
-        content: all of it.
-        replace: whether it may exist already.
-
     Raises:
         UserError: it cannot be written, or it exists and is not to be replaced.
     """
@@ -64,14 +59,9 @@ def _save_new(target: Path, content: bytes, mode: int | None = None) -> bool:
 
 
 def replace_file(target: Path, content: bytes, *, mode: int | None = None) -> None:
-    """A reader of the file meanwhile finds the old one or the new one.
+    """A reader of the file meanwhile finds the old one or the new one, of the same mode unless one is named.
 
     A link stays one: what it points to is replaced.
-
-    Args:
-        target: the file.
-        content: all of it.
-        mode: otherwise that of the file which is replaced, or of any new file.
 
     Raises:
         OSError: it cannot be written.

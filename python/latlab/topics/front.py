@@ -91,12 +91,7 @@ def short(rung: Rung) -> str:
 
 
 def trust(run: Run, rungs: Sequence[Rung]) -> tuple[str, str]:
-    """A verdict, by how wide the ranges are and by how many blocks something else disturbed, and why.
-
-    Args:
-        run: Any run.
-        rungs: What is shown first.
-    """
+    """A verdict, by how wide the ranges are and by how many blocks something else disturbed, and why."""
     disturbed, blocks = run.disturbed_blocks
     if not blocks:
         return "Trust: unknown.", "Nothing was measured in blocks."
@@ -168,11 +163,7 @@ class Card:
 
 
 def cards(rungs: Mapping[str, Rung]) -> Iterator[Card]:
-    """RAM latency, RAM bandwidth, a random read of the disk and a durable write.
-
-    Args:
-        rungs: The ladder, by key.
-    """
+    """Of a ladder: RAM latency, RAM bandwidth, a random read of the disk and a durable write."""
     yield _timed("RAM latency", rungs.get("RAM"), 1_000_000, "Following {} pointers through RAM takes {}.")
     yield _bandwidth(rungs.get("RAM"))
     yield _timed(

@@ -95,12 +95,7 @@ def css(palette: Palette) -> str:
 
 
 def config(palette: Palette, *, background: bool = False) -> dict[str, Any]:
-    """The Vega-Lite `config` that draws every chart in these colours.
-
-    Args:
-        palette: The colours.
-        background: Paint the surface; leave it out where the page paints it.
-    """
+    """The Vega-Lite `config` that draws every chart in these colours; the surface too where no page does."""
     return {
         "background": palette.surface if background else "transparent",
         "padding": 4,

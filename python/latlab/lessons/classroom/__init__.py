@@ -112,11 +112,7 @@ class Figure:
 
 
 def compared(name: str, files: Sequence[str | Path]) -> Result:
-    """The results of a class, as one.
-
-    Args:
-        name: Of the lesson.
-        files: What `latlab lesson NAME --out FILE.json` wrote, one of each machine.
+    """The results of a class, as one: what `latlab lesson NAME --out FILE.json` wrote on each machine.
 
     Raises:
         UserError: one is no result of that lesson, or there are not two.

@@ -115,12 +115,7 @@ def on_cpu(explained: Explained) -> float:
 
 
 def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
-    """Shares of the published symbols, of the time on a CPU; at level 1 also of start and end, and the rest.
-
-    Args:
-        explained: The program's ledger, where there is one.
-        why: Why there is none.
-    """
+    """Shares of the published symbols, of the time on a CPU; at level 1 also of start and end, and the rest."""
     if explained is None:
         why = why or "latlab explain was not run"
         return {name: nothing("share", why, SHARES.get(name)) for name in SYMBOLS}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
-from latlab.cli.terminal.screen import Line, say, screen_of, styled, talk
+from latlab.cli.terminal.screen import Line, say, screen_of, talk
 from latlab.errors import UserError, named
 from latlab.paths import checked_output
 from latlab.text import clean
@@ -381,8 +381,7 @@ def _show(
     screen = screen_of(sys.stderr)
     lines = [Line()]
     for at, sentence in enumerate(beside.sentences(explained, judgement, proof)):
-        wrapped = screen.wrapped(sentence)
-        lines += [styled(line.text, "bold") for line in wrapped] if at == 0 else wrapped
+        lines += screen.wrapped(sentence, style="" if at else "bold")
     lines.append(Line())
     lines += [Line(screen.fit(line)) for line in table.table(explained)]
     for listed in (

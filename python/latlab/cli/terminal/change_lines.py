@@ -14,20 +14,14 @@ if TYPE_CHECKING:
 
 
 def change_lines(found: Changes, screen: Screen, *, verbose: bool = False) -> list[Line]:
-    """The whole.
-
-    Args:
-        found: What is shown.
-        screen: Where it is shown.
-        verbose: Whether each host has a line.
-    """
-    lines = [styled(line.text, "bold") for line in screen.wrapped(words.verdict(found), rest="  ")]
+    """The whole; with `verbose` a line for each host."""
+    lines = screen.wrapped(words.verdict(found), rest="  ", style="bold")
     for text in words.circumstances(found):
         lines += screen.wrapped(text, rest="  ")
     for group in range(len(found.groups)):
         lines.append(Line())
         if len(found.groups) > 1:
-            lines += [styled(line.text, "bold") for line in screen.wrapped(words.of_group(found, group))]
+            lines += screen.wrapped(words.of_group(found, group), style="bold")
         lines += table(found.of_group(group), (found.a.label, found.b.label), screen)
     told = [own for own in found.hosts if verbose or own.kind != "ok"]
     for own in told if verbose else told[:MOST]:

@@ -23,14 +23,8 @@ _NAME: Final = 20
 
 
 def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False) -> list[Line]:
-    """The whole.
-
-    Args:
-        found: The comparison.
-        screen: Where it is shown.
-        verbose: Whether every figure has a row.
-    """
-    lines = [styled(line.text, "bold") for line in screen.wrapped(words.verdict(found), rest="  ")]
+    """The whole; with `verbose` a row for every figure."""
+    lines = screen.wrapped(words.verdict(found), rest="  ", style="bold")
     for text in words.circumstances(found):
         lines += screen.wrapped(text, rest="  ")
     shown = [each for each in found.figures if verbose or each.headline or each.kind == "changed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.cli.terminal.screen import Line, Screen
 from latlab.run.model import Finding
 
 #: A sign and a word, so that colour is not needed.
@@ -25,10 +25,7 @@ def doctor_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
         ]
         lines += screen.wrapped(finding.effect, first="    ", rest="    ")
         if finding.remedy:
-            lines += [
-                styled(line.text, "green")
-                for line in screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ")
-            ]
+            lines += screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ", style="green")
         lines.append(Line())
     counts = {kind: sum(finding.severity == kind for finding in findings) for kind in _SIGNS}
     legend = {
@@ -37,4 +34,4 @@ def doctor_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
         "note": "· good to know",
     }
     summary = ", ".join(f"{count} × {legend[kind]}" for kind, count in counts.items() if count)
-    return lines + [styled(line.text, "dim") for line in screen.wrapped(summary, first=" ", rest=" ")]
+    return lines + screen.wrapped(summary, first=" ", rest=" ", style="dim")

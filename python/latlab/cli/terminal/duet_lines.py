@@ -25,7 +25,7 @@ _NARROWEST: Final = 12
 
 def duet_lines(found: Duet, screen: Screen) -> list[Line]:
     """The whole."""
-    lines = [styled(line.text, "bold") for line in screen.wrapped(found.says, rest="  ")]
+    lines = screen.wrapped(found.says, rest="  ", style="bold")
     for mark, side in (("A", found.a), ("B", found.b)):
         lines += screen.wrapped(f"{mark}: {side.command}", rest="   ")
     lines += [Line(), *_table(found, screen), Line()]

@@ -26,7 +26,7 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
         screen: Where it is shown.
         verbose: Whether each host has a line.
     """
-    lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(survey), rest="  ")]
+    lines = screen.wrapped(_verdict(survey), rest="  ", style="bold")
     for text in _basis(survey):
         lines += screen.wrapped(text, rest="  ")
     for failure in survey.failed if verbose else survey.failed[:MOST]:

@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 
 
 def gate_lines(checked: Check, screen: Screen) -> list[Line]:
-    """The whole.
-
-    Args:
-        checked: The outcomes.
-        screen: Where they are shown.
-    """
-    lines = [styled(line.text, "bold") for line in screen.wrapped(checked.summary, rest="  ")]
+    """The whole."""
+    lines = screen.wrapped(checked.summary, rest="  ", style="bold")
     found = checked.found
     known = found.known_from(found.b, found.a)
     lines += screen.wrapped(f"{found.b.label} against {found.a.label}: {known}.", rest="  ")
@@ -46,7 +41,7 @@ def alarm_lines(runs: int, found: Sequence[Alarms], screen: Screen) -> list[Line
         screen: Where it is shown.
     """
     first = f"{TIMES} comparisons of {runs} runs of this machine, assigned to sides at random."
-    lines = [styled(line.text, "bold") for line in screen.wrapped(first, rest="  ")]
+    lines = screen.wrapped(first, rest="  ", style="bold")
     sides = [f"{each.runs} {'run' if each.runs == 1 else 'runs'} a side" for each in found]
     for side, each in zip(sides, found, strict=True):
         share = format_percent(each.changed / each.figures) if each.figures else "none"

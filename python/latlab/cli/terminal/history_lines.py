@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.cli.terminal.screen import Line, Screen
 from latlab.compare.history_words import details, ends, headline, marks
 
 if TYPE_CHECKING:
@@ -25,14 +25,9 @@ _MOST: Final = 5
 
 
 def history_lines(found: History, screen: Screen) -> list[Line]:
-    """The whole.
-
-    Args:
-        found: What is shown.
-        screen: Where it is shown.
-    """
+    """The whole."""
     runs = found.runs
-    lines = [styled(line.text, "bold") for line in screen.wrapped(f"{headline(found)}.", rest="  ")]
+    lines = screen.wrapped(f"{headline(found)}.", rest="  ", style="bold")
     values = [screen.fit(ends(figure)) for figure in found.figures]
     names = [screen.fit(figure.name) for figure in found.figures]
     wide = max(map(len, values))

@@ -29,13 +29,7 @@ class Column:
 
 
 def ladder_lines(rungs: Sequence[Rung], screen: Screen, *, textbook_year: int) -> list[Line]:
-    """The table, its notes, and the details of each rung.
-
-    Args:
-        rungs: What :func:`latlab.run.ladder.ladder` returned.
-        screen: Where it is shown.
-        textbook_year: Year of the published figures.
-    """
+    """The table, its notes, and the details of each rung."""
     levels = [rung for rung in rungs if rung.group == "levels"]
     operations = [rung for rung in rungs if rung.group == "operations"]
     columns, gap = _fitting_columns(levels, screen, textbook_year)
@@ -105,7 +99,7 @@ def _operations(rungs: Sequence[Rung], screen: Screen, year: int) -> list[Line]:
             reasons.setdefault(rung.note.removeprefix("not measured: "), []).append(rung.level)
     for reason, names in reasons.items():
         text = f"not measured: {'; '.join(names)}: {reason}"
-        lines += [styled(line.text, "dim") for line in screen.wrapped(text, first=" ", rest="   ")]
+        lines += screen.wrapped(text, first=" ", rest="   ", style="dim")
     return lines
 
 
@@ -219,8 +213,7 @@ def _table(rungs: Sequence[Rung], columns: Sequence[Column], gap: int, screen: S
             continue
         start = 1 + sum(widths[:before]) + gap * before
         first = row([*cells[:before], *[""] * (len(cells) - before)]).ljust(start)
-        reason = screen.wrapped(rung.note, first=first, rest=" " * start)
-        lines += [styled(line.text, "dim") for line in reason]
+        lines += screen.wrapped(rung.note, first=first, rest=" " * start, style="dim")
     return lines
 
 
@@ -264,7 +257,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     notes += flagged(rungs, lambda rung: rung.short)
     lines = []
     for note in notes:
-        lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]
+        lines += screen.wrapped(note, first=" · ", rest="   ", style="dim")
     return lines
 
 
@@ -288,7 +281,7 @@ def _behind(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
             continue
         lines.append(Line(screen.fit(f" {rung.level} {rung.size_text}".rstrip())))
         for text in _evidence(rung):
-            lines += [styled(line.text, "dim") for line in screen.wrapped(text, first="   ", rest="     ")]
+            lines += screen.wrapped(text, first="   ", rest="     ", style="dim")
     return lines
 
 

@@ -37,14 +37,8 @@ def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Li
 
 
 def lesson_lines(result: Result, screen: Screen, *, full: bool = False) -> list[Line]:
-    """What was found: on one screen as much as fits of it, or all.
-
-    Args:
-        result: Of the lesson.
-        screen: Where it is shown.
-        full: All tables, pictures, programs and reasons.
-    """
-    lines = [_bold(line) for line in screen.wrapped(result.question)]
+    """What was found: on one screen as much as fits of it, or all."""
+    lines = screen.wrapped(result.question, style="bold")
     lines += [Line(), *screen.wrapped(" ".join(result.answer))]
     if result.plain:
         lines += screen.wrapped("Less evidence: only the plain-Python program was run (--plain).")
@@ -62,7 +56,7 @@ def lesson_lines(result: Result, screen: Screen, *, full: bool = False) -> list[
     parts = [*(_table(table, screen) for table in result.leading)]
     parts += [_picture(picture, screen) for picture in result.pictures]
     if result.programs:
-        parts.append(Part(_titled("What was run", screen), [_programs(result, screen)]))
+        parts.append(Part(screen.wrapped("What was run", style="bold"), [_programs(result, screen)]))
     parts += [_table(table, screen) for table in result.tables if table not in result.leading]
     parts += [why, misled]
     for title, texts in (
@@ -130,15 +124,8 @@ def _rest(result: Result) -> str:
 
 
 def _listed(title: str, texts: Sequence[str], screen: Screen) -> Part:
-    return Part(_titled(title, screen), [screen.wrapped(text, first=" · ", rest="   ") for text in texts])
-
-
-def _bold(line: Line) -> Line:
-    return line.mark(0, len(line.text), "bold")
-
-
-def _titled(text: str, screen: Screen) -> list[Line]:
-    return [_bold(line) for line in screen.wrapped(text)]
+    items = [screen.wrapped(text, first=" · ", rest="   ") for text in texts]
+    return Part(screen.wrapped(title, style="bold"), items)
 
 
 def _programs(result: Result, screen: Screen) -> list[Line]:
@@ -157,7 +144,7 @@ def _table(table: Table, screen: Screen) -> Part:
     """As columns where they fit, else a row a block."""
     heads, *rows = [[screen.fit(cell) for cell in row] for row in [table.headings(), *table.lines()]]
     widths = [max(len(row[number]) for row in (heads, *rows)) for number in range(len(heads))]
-    title, items = _titled(table.title, screen), []
+    title, items = screen.wrapped(table.title, style="bold"), []
     if sum(widths) + 2 * len(widths) + 1 <= screen.width:
 
         def line(row: list[str]) -> Line:
@@ -189,7 +176,8 @@ def _table(table: Table, screen: Screen) -> Part:
 def _picture(picture: Picture, screen: Screen) -> Part:
     """Horizontal bars of one character height; for lines, each point is one."""
     marks = _some(picture)
-    title = _titled(f"{picture.title} ({picture.axis}{', logarithmic' if picture.log else ''})", screen)
+    axis = f"{picture.axis}{', logarithmic' if picture.log else ''}"
+    title = screen.wrapped(f"{picture.title} ({axis})", style="bold")
     names = [screen.fit(_name(picture, mark)) for mark in marks]
     figures = [screen.fit(written(mark.value, picture.unit)) for mark in marks]
     label, figure = max(map(len, names), default=0), max(map(len, figures), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.fleet_lines import MOST, described, reason
-from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.cli.terminal.screen import Line, Screen
 from latlab.fleet.naming import ALARMS
 from latlab.text import counted, listed, some
 from latlab.units import format_factor
@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 
 
 def link_lines(links: Links, screen: Screen, *, verbose: bool = False) -> list[Line]:
-    """The whole.
-
-    Args:
-        links: What is shown.
-        screen: Where it is shown.
-        verbose: Whether each of them has a line.
-    """
-    lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(links), rest="  ")]
+    """The whole; with `verbose` a line for each of them."""
+    lines = screen.wrapped(_verdict(links), rest="  ", style="bold")
     most = None if verbose else MOST
     for text in (*_basis(links), *_failures(links)[:most]):
         lines += screen.wrapped(text, rest="  ")

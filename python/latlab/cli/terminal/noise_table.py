@@ -25,7 +25,7 @@ _NOT_MADE = {
 
 def noise_lines(noise: Noise, screen: Screen) -> list[Line]:
     """Everything that was found, the verdict first."""
-    lines = _bold(screen.wrapped(disturbances.verdict(noise)))
+    lines = screen.wrapped(disturbances.verdict(noise), style="bold")
     if noise.causes:
         lines += [Line(), *_causes(noise.causes, screen)]
     if noise.periodic:
@@ -71,7 +71,7 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
             "–",
         )
     )
-    lines = [*_bold(screen.wrapped(verdict)), Line(), *_table(rows, screen)]
+    lines = [*screen.wrapped(verdict, style="bold"), Line(), *_table(rows, screen)]
     lines += screen.wrapped("* no evidence names a busy stall: these came out unexplained, as they must")
     made: dict[str, Score | Stalls] = {**found.causes, "busy-stall": found.stalls}
     for name, tried in made.items():
@@ -192,16 +192,11 @@ def _doubts(noise: Noise) -> list[str]:
 
 
 def _levels(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
-    lines = screen.wrapped(f"evidence: {disturbances.seen_by(rungs)}")
-    for line in lines:
-        line.mark(0, len(line.text), "dim")
+    lines = screen.wrapped(f"evidence: {disturbances.seen_by(rungs)}", style="dim")
     for rung in rungs:
         if rung.reason is not None:
             state = "not all of" if rung.available else "without"
-            lines += [
-                styled(line.text, "dim")
-                for line in screen.wrapped(f"{state} {rung.level}: {rung.reason}", rest="  ")
-            ]
+            lines += screen.wrapped(f"{state} {rung.level}: {rung.reason}", rest="  ", style="dim")
     return lines
 
 
@@ -210,7 +205,3 @@ def _table(rows: Sequence[tuple[str, ...]], screen: Screen) -> list[Line]:
     words = (0, -1) if rows[0][-1] == "evidence" else (0,)
     heads, *lines = aligned([[screen.fit(cell) for cell in row] for row in rows], words)
     return [styled(heads, "bold"), *map(Line, lines)]
-
-
-def _bold(lines: list[Line]) -> list[Line]:
-    return [line.mark(0, len(line.text), "bold") for line in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.cli.terminal.screen import Line, Screen
 from latlab.predict.answer import span
 from latlab.predict.job import KINDS
 from latlab.text import listed
@@ -29,14 +29,13 @@ def predict_lines(found: Prediction, run: Run, screen: Screen) -> list[Line]:
         screen: Where it is shown.
     """
     if found.refused is not None:
-        lines = screen.wrapped(f"{found.job}: no answer; {found.refused.why}.", rest="  ")
-        first = [styled(line.text, "bold") for line in lines]
+        first = screen.wrapped(f"{found.job}: no answer; {found.refused.why}.", rest="  ", style="bold")
         return [*first, *screen.wrapped(f"To get an answer: {found.refused.lifted_by}", rest="  ")]
     lines = []
     for branch in found.branches:
         reported = f"no answer, the range is {_span(branch.range)}" if branch.wide else branch
         text = f"{found.job}{' ' + branch.when if branch.when else ''}: {reported}"
-        lines += [styled(line.text, "bold") for line in screen.wrapped(text, rest="  ")]
+        lines += screen.wrapped(text, rest="  ", style="bold")
     for text in (*_details(found, run), *found.notes):
         lines += screen.wrapped(f"{text[:1].upper()}{text[1:]}.", rest="  ")
     return lines

@@ -23,12 +23,10 @@ def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
         for label, words_of in (("touches", probe.touches), ("needs", probe.needs)):
             if words_of:
                 words = f"{label}: {', '.join(words_of)}"
-                lines += [
-                    styled(line.text, "dim") for line in screen.wrapped(words, first="    ", rest="      ")
-                ]
+                lines += screen.wrapped(words, first="    ", rest="      ", style="dim")
         if probe.saturates:
             note = "saturates shared resources: left out by --gentle"
-            lines += [styled(line.text, "dim") for line in screen.wrapped(note, first="    ", rest="      ")]
+            lines += screen.wrapped(note, first="    ", rest="      ", style="dim")
     return lines
 
 

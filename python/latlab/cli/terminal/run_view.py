@@ -50,7 +50,7 @@ def _rest(run: Run, screen: Screen, *, warn: bool) -> list[Line]:
     lines, grave = [Line()], important(tuple(run.header.doctor))
     if grave and warn:
         text = f"{counted(grave)} (latlab doctor): {grave[0].title}{'; …' if len(grave) > 1 else ''}"
-        lines += [styled(line.text, "yellow") for line in screen.wrapped(text, rest="  ")]
+        lines += screen.wrapped(text, rest="  ", style="yellow")
     absent = len(list(_without_figure(run)))
     missing = f"{absent:,} points were not measured. " if absent else ""
     return [*lines, *screen.wrapped(f"{missing}latlab show -v has all rows, reasons and proofs.")]

@@ -15,12 +15,7 @@ _WIDEST: Final = 40
 
 
 def runs_lines(runs: Sequence[Mapping[str, Any]], screen: Screen) -> list[Line]:
-    """A table, the newest run last.
-
-    Args:
-        runs: Each as `latlab runs --json` has it.
-        screen: Where it is shown.
-    """
+    """A table, the newest run last; each as `latlab runs --json` has it."""
     if not runs:
         return [Line("No kept run.")]
     rows = [_HEADS, *(_row(run) for run in runs)]

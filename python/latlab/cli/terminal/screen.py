@@ -66,8 +66,8 @@ class Screen:
         cleaned = texts.clean(text)
         return cleaned if self.unicode else texts.ascii_only(_without_accents(cleaned))
 
-    def wrapped(self, text: object, *, first: str = "", rest: str = "") -> list[Line]:
-        """`text` in as many lines as it needs, behind the indents given."""
+    def wrapped(self, text: object, *, first: str = "", rest: str = "", style: str = "") -> list[Line]:
+        """`text` in as many lines as it needs, behind the indents given, in one style."""
         width = max(self.width, NARROWEST)
         lines = textwrap.wrap(
             self.fit(text),
@@ -76,7 +76,7 @@ class Screen:
             subsequent_indent=self.fit(rest),
             break_on_hyphens=False,
         )
-        return [Line(line) for line in lines]
+        return [styled(line, style) if style else Line(line) for line in lines]
 
 
 def _without_accents(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import altair as alt
 
@@ -27,6 +27,7 @@ _WIDTH, _HEIGHT, _ROW = 620, 320, 20
 _TICKS = 8
 #: Points of a line that are drawn large.
 _MARKED = 20
+_LOGARITHMIC: Final = {"s": (duration_x, duration_y), "bytes_per_s": (rate_x, rate_y)}
 _TITLES: dict[Unit, tables.Quantity] = {
     "s": "seconds",
     "bytes_per_s": "bytes_per_s",
@@ -151,11 +152,9 @@ def _color(picture: Picture) -> alt.Color:
 
 
 def _along(picture: Picture, field: str, low: float, high: float) -> alt.X:
-    if picture.log and picture.unit == "s":
-        return duration_x(field, f"{picture.axis}, logarithmic", low, high)
-    if picture.log and picture.unit == "bytes_per_s":
-        return rate_x(field, f"{picture.axis}, logarithmic", low, high)
     title = f"{picture.axis}{', logarithmic' if picture.log else ''}"
+    if picture.log and picture.unit in _LOGARITHMIC:
+        return _LOGARITHMIC[picture.unit][0](field, title, low, high)
     kind: dict[str, Any] = {"type": "log"} if picture.log else {}
     scale = alt.Scale(domain=[low, high], nice=False, clamp=True, **kind)
     tens = decades(low, high) if picture.log else []
@@ -218,10 +217,8 @@ def _lines(picture: Picture) -> alt.LayerChart:
 
 
 def _up(picture: Picture, field: str, low: float, high: float) -> alt.Y:
-    if picture.log and picture.unit == "s":
-        return duration_y(field, f"{picture.axis}, logarithmic", low, high)
-    if picture.log and picture.unit == "bytes_per_s":
-        return rate_y(field, f"{picture.axis}, logarithmic", low, high)
+    if picture.log and picture.unit in _LOGARITHMIC:
+        return _LOGARITHMIC[picture.unit][1](field, f"{picture.axis}, logarithmic", low, high)
     if picture.log and picture.unit == "share":
         return share_y(field, f"{picture.axis}, logarithmic", low)
     kind: dict[str, Any] = {"type": "log", "domain": [low, high], "nice": False} if picture.log else {}

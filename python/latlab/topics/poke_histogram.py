@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from latlab.run.model import Record
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from latlab.view.drawing import AnyChart
 
-Bins = list[tuple[float, float, int, float]]
+Bin = tuple[float, float, int, float]
+Bins = list[Bin]
 _BINS: Final = 30
 #: Where bars on a log axis stand: one poke must still be a bar.
 _HALF: Final = 0.5
@@ -61,17 +63,20 @@ def body_bins(record: Record) -> Bins:
     step = record.resolution_ns or 0.0
     step = step if limit / _FINEST < step < limit else 0.0
     width = step * max(1, round(limit / _BINS / step)) if step else limit / _BINS
-    total = record.samples
     bins = []
     start = -step / 2
     pairs = counts(record)
     while start < limit:
         end = start + width
-        inside = sum(count for at, count in pairs if start <= at < end)
-        expected = total * ((normal_share(record, start) or 0.0) - (normal_share(record, end) or 0.0))
-        bins.append((start, end, inside, expected))
+        bins.append(_bin(record, pairs, start, end))
         start = end
     return bins
+
+
+def _bin(record: Record, pairs: Sequence[tuple[float, int]], start: float, end: float) -> Bin:
+    inside = sum(count for at, count in pairs if start <= at < end)
+    share = (normal_share(record, start) or 0.0) - (normal_share(record, end) or 0.0)
+    return start, end, inside, record.samples * share
 
 
 def tail_bins(record: Record) -> Bins:
@@ -80,13 +85,10 @@ def tail_bins(record: Record) -> Bins:
     pairs = [(at, count) for at, count in counts(record) if at >= start]
     if not pairs:
         return []
-    total = record.samples
     bins = []
     while start <= pairs[-1][0]:
         end = start * 10 ** (1 / 6)
-        inside = sum(count for at, count in pairs if start <= at < end)
-        expected = total * ((normal_share(record, start) or 0.0) - (normal_share(record, end) or 0.0))
-        bins.append((start, end, inside, expected))
+        bins.append(_bin(record, pairs, start, end))
         start = end
     return bins
 

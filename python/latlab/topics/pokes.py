@@ -79,6 +79,7 @@ def _drawn(own: Pokes) -> AnyChart:
 
     from latlab.view.axes import duration_x, share_y  # noqa: PLC0415 - as above
     from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+    from latlab.view.stairs import at_shares  # noqa: PLC0415 - as above
     from latlab.view.theme import SHAPES  # noqa: PLC0415 - as above
 
     stairs = {size_name(record): survival(record) for record in own.records}
@@ -92,7 +93,7 @@ def _drawn(own: Pokes) -> AnyChart:
         for at, share in steps
     ]
     values += [row for record in own.records for row in _normal_rows(record, left, right, lowest)]
-    marks = [row for name, steps in stairs.items() for row in _mark_rows(name, steps)]
+    marks = [row for name, steps in stairs.items() for row in at_shares(name, steps, "the slowest took")]
     x = duration_x("x", "a poke takes at least this long", left, right)
     y = share_y("share", "share of pokes", lowest / 1.5)
     color = alt.Color("series:N", title=None, scale=alt.Scale(domain=names))
@@ -142,23 +143,6 @@ def _normal_rows(record: Record, left: float, right: float, lowest: float) -> li
         share = normal_share(record, at)
         if share is not None and share >= lowest / 10:
             rows.append({"series": size_name(record), "kind": _NORMAL, "x": at, "share": share})
-    return rows
-
-
-def _mark_rows(name: str, steps: list[tuple[float, float]]) -> list[Row]:
-    """A shape at 1 in 10, 1 in 100, ... and at the slowest: the shape says which array without colour."""
-    rows = []
-    for power in range(1, 12):
-        share = 10.0**-power
-        if share < steps[-1][1]:
-            break
-        at, reached = next(step for step in reversed(steps) if step[1] >= share)
-        text = f"{name}: 1 in {10**power:,} takes {format_ns(at)} or longer"
-        rows.append({"series": name, "x": at, "share": reached, "text": text})
-    at, share = steps[-1]
-    rows.append(
-        {"series": name, "x": at, "share": share, "text": f"{name}: the slowest took {format_ns(at)}"}
-    )
     return rows
 
 

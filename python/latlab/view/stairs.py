@@ -50,7 +50,7 @@ def panel(
         for name, own in stairs.items()
         for at, share in own
     ]
-    marks = [row for name, own in stairs.items() for row in _marks(name, own)]
+    marks = [row for name, own in stairs.items() for row in at_shares(name, own)]
     x = duration_x("x", titles[0], left, right)
     y = share_y("share", titles[1] or "", lowest)
     if titles[1] is None:
@@ -95,10 +95,10 @@ def beside(
     return alt.hconcat(*drawn, spacing=_SPACING)
 
 
-def _marks(name: str, own: Steps) -> list[dict[str, Any]]:
+def at_shares(name: str, own: Steps, slowest: str = "slowest") -> list[dict[str, Any]]:
     """A shape at 1 in 10, 1 in 100, ... and at the slowest: the shape says which line without colour."""
     rows = []
-    for power in range(1, 9):
+    for power in range(1, 12):
         share = 10.0**-power
         if share < own[-1][1]:
             break
@@ -106,4 +106,4 @@ def _marks(name: str, own: Steps) -> list[dict[str, Any]]:
         text = f"{name}: 1 in {10**power:,} takes {format_ns(at)} or longer"
         rows.append({"series": name, "x": at, "share": reached, "text": text})
     at, share = own[-1]
-    return [*rows, {"series": name, "x": at, "share": share, "text": f"{name}: slowest {format_ns(at)}"}]
+    return [*rows, {"series": name, "x": at, "share": share, "text": f"{name}: {slowest} {format_ns(at)}"}]

@@ -22,12 +22,7 @@ __all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "s
 
 
 class Chart:
-    """A topic's chart, as what is shown of a run.
-
-    Attributes:
-        id: Its name.
-        title: The question that it answers.
-    """
+    """A topic's chart, as what is shown of a run: its name, and the question that it answers."""
 
     def __init__(self, own: topic.Chart[Any]) -> None:
         self.id, self.title, self._own = own.id, own.title, own

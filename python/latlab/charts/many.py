@@ -36,12 +36,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One machine's figure.
-
-    Attributes:
-        machine: Its name.
-        sample: The figure, with its interval.
-    """
+    """One machine's figure, with its interval."""
 
     machine: str
     sample: Sample

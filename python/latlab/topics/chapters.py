@@ -50,14 +50,7 @@ from latlab.view.topic import Topic
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What a reader looks for together.
-
-    Attributes:
-        id: Anchor.
-        title: What it is about.
-        group: Memory, CPU and kernel, Disk, Network or Trust.
-        topics: The first one that has figures answers for the chapter.
-    """
+    """What a reader looks for together; the first topic that has figures answers for the chapter."""
 
     id: str
     title: str

@@ -36,17 +36,7 @@ _FAULTS, _REST = "page faults", "everything else"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way.
-
-    Attributes:
-        operation: Its name in the record.
-        name: Its name for people.
-        value: Time a node, ns.
-        low: Lower end of its 95 % interval.
-        high: Upper end likewise.
-        fault_share: Share of it that page faults take; absent when that is not known.
-        disturbed: Something else ran while it was measured.
-    """
+    """One way: ns a node with the 95 % interval, and which share page faults take, where that is known."""
 
     operation: str
     name: str

@@ -34,13 +34,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table that is shown as such.
-
-    Attributes:
-        title: What it shows.
-        table: Its cells.
-        notes: What must be known to read it, a line each.
-    """
+    """A table that is shown as such, with what must be known to read it, a line each."""
 
     title: str
     table: Table

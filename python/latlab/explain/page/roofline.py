@@ -40,16 +40,7 @@ _MIXED: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """Data that the program moved: block size and bytes a second, with the rate's range.
-
-    Attributes:
-        name: What.
-        how: What the rate is over.
-        block: Bytes of a call, mean.
-        rate: Bytes a second.
-        low: Least that it can be.
-        high: Most.
-    """
+    """Data that the program moved: mean bytes of a call, and bytes a second with the least and the most."""
 
     name: str
     how: str

@@ -30,12 +30,7 @@ _UNTOLD: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk that was measured.
-
-    Attributes:
-        curve: Its times; those that are missing say why.
-        system: Its file system.
-    """
+    """A disk that was measured: its times, of which those that are missing say why, and its file system."""
 
     curve: Curve
     system: str = ""

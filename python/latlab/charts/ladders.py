@@ -12,7 +12,7 @@ import altair as alt
 from latlab.charts.many import Part, by_machine
 from latlab.run.samples import Sample
 from latlab.units import format_stated
-from latlab.view.axes import duration_x, widened
+from latlab.view.axes import duration_x, names_y, widened
 from latlab.view.curves import series_encodings
 from latlab.view.drawing import inline, layered
 from latlab.view.points import drawable
@@ -43,8 +43,8 @@ def drawn(names: Sequence[str], own: Sequence[Part], *, said: bool) -> alt.Layer
     low, high = widened([end for row in rows for end in (row["low"], row["high"])], down=1.6, up=1.6)
     pixels = next((size for most, size in _PIXELS if len(names) <= most), _PIXELS[-1][1])
     height = round(max(_LEAST_ROW, pixels * len(names) + 8) * len(own))
-    axis = alt.Axis(grid=True, ticks=False, domain=False, labelFontSize=13, labelPadding=8, tickBand="extent")
-    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=[part.name for part in own]), axis=axis)
+    look = {"grid": True, "labelFontSize": 13, "labelPadding": 8, "tickBand": "extent"}
+    y = names_y("name", [part.name for part in own], look)
     offset = alt.YOffset("series:N", scale=alt.Scale(domain=names))
     x, from_low = (duration_x(field, "one access, logarithmic", low, high) for field in ("x", "low"))
     columns = _LEGEND_COLUMNS if len(names) > _LEGEND_COLUMNS else 0

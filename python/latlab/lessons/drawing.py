@@ -13,6 +13,7 @@ from latlab.view.axes import (
     decades,
     duration_x,
     duration_y,
+    names_y,
     rate_x,
     rate_y,
     share_y,
@@ -141,9 +142,7 @@ def _spans(picture: Picture) -> alt.LayerChart:
 
 
 def _names(labels: list[str]) -> alt.Y:
-    scale = alt.Scale(domain=labels, paddingInner=0.3)
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6)
-    return alt.Y("label:N", title=None, sort=None, scale=scale, axis=axis)
+    return names_y("label", labels, {"labelLimit": 300, "labelPadding": 6}, paddingInner=0.3)
 
 
 def _color(picture: Picture) -> alt.Color:

@@ -117,8 +117,7 @@ def _drawn(found: Shown) -> AnyChart:
     names = list(dict.fromkeys(row["name"] for row in [*values, *marks]))
     # Between the names and the bars the figures have a column, where no mark can lie over them.
     figures = _CHARACTER * max(len(row["figure"]) for row in values) + _GAP
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelFontSize=13, labelPadding=figures + _GAP)
-    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
+    y = axes.names_y("name", names, {"labelFontSize": 13, "labelPadding": figures + _GAP})
     tip = alt.Tooltip("text:N")
     bars = alt.Chart(drawing.inline(values))
     ranges = bars.transform_filter("datum.to > datum.from")

@@ -131,7 +131,7 @@ def _drawn(panels: dict[str, list[Single]]) -> AnyChart:
 def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.LayerChart:
     import altair as alt  # noqa: PLC0415 - only who draws needs it
 
-    from latlab.view.axes import DURATION_FROM_ZERO  # noqa: PLC0415 - as above
+    from latlab.view.axes import DURATION_FROM_ZERO, names_y  # noqa: PLC0415 - as above
     from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
 
     longest = max(sum(one.phases.values()) for one in own)
@@ -157,8 +157,7 @@ def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.
             text = f"{one.name}: the model says {format_ns(one.model_ns)}"
             models.append({"row": one.name, "to": one.model_ns, "text": text})
     names = [one.name for one in own]
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=6, labelLimit=190)
-    y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=names, paddingInner=0.3), axis=axis)
+    y = names_y("row", names, {"labelPadding": 6, "labelLimit": 190}, paddingInner=0.3)
     x = alt.X(
         "from:Q",
         title="one transfer",

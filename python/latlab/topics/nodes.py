@@ -91,6 +91,7 @@ def _drawn(found: Sequence[Variant]) -> AnyChart:
     """One bar a way, on a linear axis from zero: lengths are times; the part in page faults first."""
     import altair as alt  # noqa: PLC0415 - only who draws needs it
 
+    from latlab.view.axes import names_y  # noqa: PLC0415 - as above
     from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
 
     values: list[Row] = []
@@ -107,9 +108,7 @@ def _drawn(found: Sequence[Variant]) -> AnyChart:
     title = "a node, ns"
     axis = alt.Axis(grid=True, tickCount=7)
     start, end = (alt.X(f"{field}:Q", title=title, scale=scale, axis=axis) for field in ("from", "value"))
-    names = [variant.name for variant in found]
-    rows = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=8)
-    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=rows)
+    y = names_y("name", [variant.name for variant in found], {"labelPadding": 8})
     # The second series' colour is the warm one.
     order = alt.Scale(domain=[_REST, _FAULTS])
     legend = alt.Legend(title=None, symbolType="square") if known else None

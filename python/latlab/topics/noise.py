@@ -102,8 +102,8 @@ def _drawn_causes(rows: Causes) -> AnyChart:
         # A figure stands to the right of its bar.
         scale = alt.Scale(domain=[0, 1.4 * max(values)[0] or 1.0], nice=False)
         x = alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(labelExpr=label, tickCount=3, grid=True))
-        axis = alt.Axis(grid=False, ticks=False, domain=False, labels=first, labelPadding=6, labelLimit=190)
-        y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=names, paddingInner=0.35), axis=axis)
+        look = {"labels": first, "labelPadding": 6, "labelLimit": 190}
+        y = axes.names_y("row", names, look, paddingInner=0.35)
         bar = alt.Chart().mark_bar(style="level", height=17)
         figure = alt.Chart().mark_text(style="name", align="left", dx=5)
         layers = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -98,6 +98,13 @@ def _y(label: str, field: str, title: str, low: float, high: float) -> alt.Y:
 duration_x, duration_y = partial(_x, _DURATION_LABEL), partial(_y, _DURATION_LABEL)
 rate_x, rate_y = partial(_x, _RATE_LABEL), partial(_y, _RATE_LABEL)
 per_second_x, per_second_y = partial(_x, _PER_SECOND_LABEL), partial(_y, _PER_SECOND_LABEL)
+
+
+def names_y(field: str, names: Sequence[str], look: dict[str, Any], **padding: Any) -> alt.Y:  # noqa: ANN401 - of a scale
+    """A row for each name from top to bottom, in their order; of the axis the names, as `look` has them."""
+    scale = alt.Scale(domain=list(names), **padding)
+    axis = alt.Axis(**{"grid": False, "ticks": False, "domain": False} | look)
+    return alt.Y(f"{field}:N", title=None, sort=None, scale=scale, axis=axis)
 
 
 def share_y(field: str, title: str, low: float) -> alt.Y:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from latlab.units import format_ns
-from latlab.view.axes import DURATION_FROM_ZERO
+from latlab.view.axes import DURATION_FROM_ZERO, names_y
 from latlab.view.drawing import inline, layered
 from latlab.view.plot import Bar, Bars, Row
 
@@ -57,8 +57,8 @@ def _panel(
                 )
             at += length
         sums.append({"row": bar.row, "to": at, "text": format_ns(at)})
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labels=first, labelPadding=6, labelLimit=190)
-    y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=names, paddingInner=0.35), axis=axis)
+    look = {"labels": first, "labelPadding": 6, "labelLimit": 190}
+    y = names_y("row", names, look, paddingInner=0.35)
     x = alt.X(
         "from:Q",
         title=picture.x,

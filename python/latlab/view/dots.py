@@ -7,7 +7,7 @@ from typing import Final
 import altair as alt
 
 from latlab.units import format_ns
-from latlab.view.axes import duration_x, widened
+from latlab.view.axes import duration_x, names_y, widened
 from latlab.view.drawing import inline, layered
 from latlab.view.plot import Dots
 
@@ -24,8 +24,7 @@ def drawn(picture: Dots) -> alt.LayerChart | None:
     ends = [end for row in rows for end in (row.low, row.high, row.tail)]
     # A figure stands to the right of its last mark.
     left, right = widened((end for end in ends if end is not None), down=2.0, up=4.0)
-    axis = alt.Axis(grid=True, ticks=False, domain=False, labelPadding=8, labelLimit=330)
-    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
+    y = names_y("name", names, {"grid": True, "labelPadding": 8, "labelLimit": 330})
     value, low, label = (duration_x(field, picture.x, left, right) for field in ("value", "low", "right"))
     data = alt.Chart()
     values = [

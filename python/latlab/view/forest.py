@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import altair as alt
 
+from latlab.view.axes import names_y
 from latlab.view.drawing import inline, layered
 
 _ROW_PIXELS: Final = 24
@@ -64,9 +65,7 @@ def drawn(rows: Sequence[Row], same: float, title: str) -> alt.LayerChart:
         axis = alt.Axis(values=ticks, format=".2~f", grid=True)
         return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=8)
-    names = [each.name for each in rows]
-    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
+    y = names_y("name", [each.name for each in rows], {"labelPadding": 8})
     values: list[dict[str, Any]] = [
         {
             "name": each.name,

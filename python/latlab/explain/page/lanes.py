@@ -13,6 +13,7 @@ from latlab.explain.model import WAITS, Explained, Lane
 from latlab.explain.page.series import Series, time_axis
 from latlab.text import clean
 from latlab.units import format_count, format_ns
+from latlab.view.axes import names_y
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table, table_of
 
@@ -124,13 +125,8 @@ def _drawn(
 ) -> alt.LayerChart | None:
     if not rows or end_s <= 0:
         return None
-    y = alt.Y(
-        "lane:N",
-        title=None,
-        sort=None,
-        scale=alt.Scale(domain=list(dict.fromkeys(names)), paddingInner=0.25, paddingOuter=0.1),
-        axis=alt.Axis(grid=False, ticks=False, domain=False, labelLimit=220),
-    )
+    once = list(dict.fromkeys(names))
+    y = names_y("lane", once, {"labelLimit": 220}, paddingInner=0.25, paddingOuter=0.1)
     faint = alt.FillOpacity("share:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=[0.25, 1]))
     mark = alt.Chart().mark_bar() if color is not None else alt.Chart().mark_bar(style="level")
     encoded = mark.encode(

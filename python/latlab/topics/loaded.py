@@ -11,11 +11,11 @@ from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.view.evidence import evidence
 from latlab.view.figure import Absent, Figure, Measured, of_estimate, of_record
-from latlab.view.plot import Axis, Ends, Mark, Plane, rings
+from latlab.view.plot import Axis, Ends, Mark, Plane, rings, yes_or_no
 from latlab.view.points import Spot, why_absent, with_figures
 from latlab.view.prose import Prose, sentence
 from latlab.view.reading import concluded, details
-from latlab.view.table import Column, Main, Table, of_figures
+from latlab.view.table import Table, of_range, table_of
 from latlab.view.topic import Chart, Surprise, Topic
 
 _MOST_CURVES: Final = 6
@@ -173,13 +173,16 @@ def _words(curves: Curves) -> str:
 
 def table(curves: Curves) -> Table:
     """Every point of every curve."""
-    columns = (
-        Column("load"),
-        Column("moved meanwhile", "bytes_per_s"),
-        Main("one load, median", "ns"),
-        Column("p99 of windows", "ns"),
+    return table_of(
+        [(each, at) for each, own in curves.points.items() for at in own],
+        ("load", "text", lambda row: row[0]),
+        ("moved meanwhile", "bytes_per_s", lambda row: row[1].load.value),
+        ("one load, median", "ns", lambda row: row[1].latency.value),
+        *of_range("ns", lambda row: row[1].latency),
+        ("p99 of windows", "ns", lambda row: row[1].p99.value),
+        ("samples", "count", lambda row: row[1].latency.samples),
+        ("disturbed", "text", lambda row: yes_or_no(row[1].latency.disturbed)),
     )
-    return of_figures(columns, ((each, *at) for each, own in curves.points.items() for at in own))
 
 
 def prose(curves: Curves) -> Prose:

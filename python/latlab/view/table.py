@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from latlab.units import ONCE
-from latlab.view.figure import Figure, Measured
 
 #: What a column holds, which decides how a value is written: `bytes` as `4 KiB`, `ns` as `1.06 ns`.
 Quantity = Literal["text", "bytes", "ns", "bytes_per_s", "count", "number", "share", "seconds"]
@@ -80,35 +79,3 @@ def listed(
 ) -> tuple[Listing, ...]:
     """Such a table to be shown; none without items."""
     return (Listing(title, table_of(items, *columns)),) if items else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Main:
-    """The column of the figure that a table is about: its range follows it, samples and doubt end the row."""
-
-    title: str
-    quantity: Quantity
-
-
-def of_figures(columns: Sequence[Column | Main], rows: Iterable[Sequence[Figure | str]]) -> Table:
-    """A table of figures; one of its columns may be the main one."""
-    heads: list[Column] = []
-    for column in columns:
-        heads.append(Column(column.title, column.quantity))
-        if isinstance(column, Main):
-            heads += [Column("95 % from", column.quantity), Column("95 % to", column.quantity)]
-    if any(isinstance(column, Main) for column in columns):
-        heads += [Column("samples", "count"), Column("disturbed")]
-    return Table(tuple(heads), tuple(_cells(columns, row) for row in rows))
-
-
-def _cells(columns: Sequence[Column | Main], row: Sequence[Figure | str]) -> tuple[Cell, ...]:
-    cells: list[Cell] = []
-    behind: list[Cell] = []
-    for column, figure in zip(columns, row, strict=True):
-        cells.append(figure if isinstance(figure, str) else figure.value)
-        if isinstance(column, Main):
-            assert isinstance(figure, Measured)  # noqa: S101 - what a row is about was measured
-            cells += range_cells(figure.low, figure.high)
-            behind = [figure.samples, "yes" if figure.disturbed else "no"]
-    return (*cells, *behind)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
+from types import ModuleType
 from typing import Final
 
 import altair as alt
@@ -163,6 +164,12 @@ def _figure(
     return (Figure(f"explain_{name}", title, plain_spec(chart), words, caption, table),)
 
 
+def _drawn(name: str, page: ModuleType, explained: Explained, series: Series) -> tuple[Figure, ...]:
+    """The picture of a module of this package."""
+    chart, words = page.chart(explained, series), page.alt_text(explained)
+    return _figure(name, page.TITLE, chart, words, page.caption(explained), page.table(explained))
+
+
 def _answer(explained: Explained, series: Series, lines: Sequence[str]) -> Section:
     return Section(
         id="answer",
@@ -212,36 +219,15 @@ def _plain(cells: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _course(explained: Explained, series: Series) -> Section | None:
-    over_time = _figure(
-        "timeline",
-        course.TITLE,
-        course.chart(explained, series),
-        course.alt_text(explained),
-        course.caption(explained),
-        course.table(explained),
-    )
-    threads = _figure(
-        "threads",
-        lanes.TITLE,
-        lanes.chart(explained, series),
-        lanes.alt_text(explained),
-        lanes.caption(explained),
-        lanes.table(explained),
-    )
+    over_time = _drawn("timeline", course, explained, series)
+    threads = _drawn("threads", lanes, explained, series)
     if not over_time and not threads:
         return None
     return Section(id="timeline", title="What happened over time?", figures=(*over_time, *threads))
 
 
 def _functions(explained: Explained, series: Series) -> Section | None:
-    figures = _figure(
-        "flame",
-        flame.TITLE,
-        flame.chart(explained, series),
-        flame.alt_text(explained),
-        flame.caption(explained),
-        flame.table(explained),
-    )
+    figures = _drawn("flame", flame, explained, series)
     code = _figure(
         "python",
         flame.PYTHON_TITLE,

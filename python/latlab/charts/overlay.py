@@ -27,9 +27,9 @@ from latlab.units import format_bytes, format_count, format_ns, format_rate
 from latlab.view import curves, distribution, stairs, vega
 from latlab.view.axes import count_axis, widened
 from latlab.view.drawing import layered, unchecked
-from latlab.view.plot import Axis
+from latlab.view.plot import Axis, yes_or_no
 from latlab.view.points import Spot
-from latlab.view.table import Cell, Column, Quantity, Table
+from latlab.view.table import Quantity, Table, table_of
 from latlab.view.theme import LIGHT, config
 from latlab.view.topic import CurvesOfSeveral, StairsOfSeveral
 
@@ -196,32 +196,23 @@ def alt_text(name: str, own: Sequence[Part]) -> str:
 def table(name: str, own: Sequence[Part]) -> Table:
     """Every figure of these parts, a row a machine."""
     quantity: Quantity = CURVES[name].y.quantity if name in CURVES else "ns"
-    columns = (
-        Column("what"),
-        Column("at"),
-        Column("machine"),
-        Column(CURVES[name].value if name in CURVES else "value" if name in STAIRS else "median", quantity),
-        Column("its interval from", quantity),
-        Column("to", quantity),
-        Column("disturbed"),
-        Column("difference"),
+    value = CURVES[name].value if name in CURVES else "value" if name in STAIRS else "median"
+    return table_of(
+        [
+            (part, at, who, ladders.together(samples))
+            for part in own
+            for at, figures in part.figures.items()
+            for who, samples in by_machine(figures).items()
+        ],
+        ("what", "text", lambda row: row[0].name),
+        ("at", "text", lambda row: row[1]),
+        ("machine", "text", lambda row: row[2]),
+        (value, quantity, lambda row: row[3].value),
+        ("its interval from", quantity, lambda row: row[3].ends[0] if row[3].ends else None),
+        ("to", quantity, lambda row: row[3].ends[1] if row[3].ends else None),
+        ("disturbed", "text", lambda row: yes_or_no(row[3].disturbed)),
+        ("difference", "text", lambda row: row[0].differences[row[1]].words if row[0].differences else None),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            part.name,
-            at,
-            who,
-            sample.value,
-            *(sample.ends or (None, None)),
-            "yes" if sample.disturbed else "no",
-            part.differences[at].words if part.differences else None,
-        )
-        for part in own
-        for at, figures in part.figures.items()
-        for who, samples in by_machine(figures).items()
-        for sample in [ladders.together(samples)]
-    ]
-    return Table(columns, tuple(rows))
 
 
 # ---------------------------------------------------------------------------------------------------- ladder

@@ -18,7 +18,7 @@ from latlab.units import format_bytes, format_count
 from latlab.view import evidence as of_any
 from latlab.view.points import Spot, drawable, is_disturbed, with_figures
 from latlab.view.prose import Notice, sentence
-from latlab.view.table import Cell, Column, Listing, Table
+from latlab.view.table import Listing, listed
 
 #: How a block travels, by the point's `path`: the word on a chart.
 PATHS = {
@@ -87,11 +87,11 @@ def evidence(run: Run, *probes: str) -> tuple[str, ...]:
         if engine := record.engine or record.point.engine:
             engines[engine] = engines.get(engine, 0) + 1
     if engines:
-        listed = ", ".join(
+        named = ", ".join(
             f"{name} ({format_count(count)} point{'s' if count > 1 else ''})"
             for name, count in engines.items()
         )
-        lines.append(f"Engine: {listed}.")
+        lines.append(f"Engine: {named}.")
     return (*lines, *device_words(run, *probes))
 
 
@@ -148,31 +148,28 @@ _COUNTED = (
     "the block layer's queue and the interrupt. The rest is the software before and the wake-up "
     "after."
 )
-_DEVICE_COLUMNS = (
-    Column("operation"),
-    Column("mean", "ns"),
-    Column("of it the device", "ns"),
-    Column("plus or minus", "ns"),
-    Column("software and wake-up", "ns"),
-    Column("requests for each", "number"),
-)
 
 
 def device_times(run: Run, *probes: str) -> tuple[Listing, ...]:
     """How much of an operation's mean time its requests were with the device, where that is counted."""
-    rows: list[tuple[Cell, ...]] = []
-    for record in (record for probe in probes for record in timed(run, probe)):
-        own = found(record).section("device_time")
-        figures = [positive(own, name) for name in ("operation_mean_ns", "device_mean_ns", "error_ns")]
-        whole, device, error = figures
-        if whole is None or device is None:
-            continue
-        name = f"{record.probe} {record.point.label()}" if len(probes) > 1 else record.point.label()
-        rows.append(
-            (name, whole, device, error, max(whole - device, 0.0), own.number("requests_per_operation"))
-        )
-    return (
-        (Listing("Where the time of an operation goes", Table(_DEVICE_COLUMNS, tuple(rows))),) if rows else ()
+    several = len(probes) > 1
+    every = [
+        (record, found(record).section("device_time")) for probe in probes for record in timed(run, probe)
+    ]
+    return listed(
+        "Where the time of an operation goes",
+        [
+            (record, own, whole, device)
+            for record, own in every
+            if (whole := positive(own, "operation_mean_ns")) is not None
+            and (device := positive(own, "device_mean_ns")) is not None
+        ],
+        ("operation", "text", lambda at: (f"{at[0].probe} " if several else "") + at[0].point.label()),
+        ("mean", "ns", lambda at: at[2]),
+        ("of it the device", "ns", lambda at: at[3]),
+        ("plus or minus", "ns", lambda at: positive(at[1], "error_ns")),
+        ("software and wake-up", "ns", lambda at: max(at[2] - at[3], 0.0)),
+        ("requests for each", "number", lambda at: at[1].number("requests_per_operation")),
     )
 
 

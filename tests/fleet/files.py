@@ -11,6 +11,7 @@ from typing import Any
 
 import zstandard
 
+from latlab import _core
 from latlab.compare import headlines
 from latlab.run.run import load
 
@@ -22,26 +23,36 @@ Change = Callable[[dict[str, Any]], None]
 
 @cache
 def kept() -> list[str]:
-    """The lines of a kept run."""
+    """The lines of a kept run; they say that today's core folded its figures, so that readers take them."""
     with QUICK.open("rb") as file:
-        return zstandard.ZstdDecompressor().stream_reader(file).read().decode().splitlines()
+        *lines, last = zstandard.ZstdDecompressor().stream_reader(file).read().decode().splitlines()
+    return [*lines, json.dumps(json.loads(last) | {"fold": _core.FOLD_VERSION})]
 
 
 @cache
-def kept_in_short() -> list[str]:
-    """Its header, and a footer with the figures of probes that have a headline: what surveys read of it."""
-    probes = {probe for probe, _ in headlines(load(QUICK))}
+def kept_in_short(only: str = "") -> list[str]:
+    """Its header, and a footer with the figures of probes that have a headline, or of one probe."""
+    probes = {only} if only else {probe for probe, _ in headlines(load(QUICK))}
     footer = json.loads(kept()[-1])
     footer["figures"] = [own for own in footer["figures"] if own["probe"] in probes]
     return [kept()[0], json.dumps(footer)]
 
 
 def run_of(
-    name: str, seed: int, slow: float = 1.0, change: Change = lambda header: None, *, short: bool = False
+    name: str,
+    seed: int,
+    slow: float = 1.0,
+    change: Change = lambda header: None,
+    *,
+    short: bool = False,
+    only: str = "",
 ) -> str:
-    """The run file of a host whose memory is so many times slower, with a spread of 2 %."""
+    """The run file of a host whose memory is so many times slower, with a spread of 2 %.
+
+    `short` leaves out all that surveys do not read, `only` all figures but those of one probe.
+    """
     dice = random.Random(seed)
-    first, *records, last = kept_in_short() if short else kept()
+    first, *records, last = kept_in_short(only) if short or only else kept()
     header, footer = json.loads(first), json.loads(last)
     header["machine"]["os"]["host_name"] = name
     header["id"] = f"2026-11-28T000000-{seed:06}"

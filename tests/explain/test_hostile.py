@@ -23,7 +23,7 @@ pytestmark = [
 EXIT_CODE: Final = 7
 #: Of the program until it is over, and of explain after that.
 PROGRAM_S: Final = 60
-REPORT_S: Final = 10
+REPORT_S: Final = 60
 LIMIT_BYTES: Final = 1 << 30
 
 WORKS = """

@@ -260,14 +260,14 @@ def test_a_signal_to_the_watcher_goes_to_the_program_and_it_decides(tmp_path: Pa
         "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGINT, lambda *_: sys.exit(9))\n"
         f"pathlib.Path({str(ready)!r}).touch()\n"
-        "time.sleep(20)\n"
+        "time.sleep(60)\n"
     )
     command = [sys.executable, "-m", "latlab", "explain", "--level", "3", "--", sys.executable, "-c", program]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as watched:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not ready.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         watched.send_signal(signal.SIGINT)
-        _, said = watched.communicate(timeout=20)
+        _, said = watched.communicate(timeout=60)
     assert watched.returncode == 9
     assert " spends " in said

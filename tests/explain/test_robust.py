@@ -40,7 +40,7 @@ PROGRAMS = {
         *PYTHON,
         "import os, time; os.closerange(0, 512); time.sleep(0.05); os._exit(9)",
     ],
-    "leaves a child running": ["sh", "-c", "sleep 5 >/dev/null 2>&1 & sleep 0.1; exit 4"],
+    "leaves a child running": ["sh", "-c", "sleep 30 >/dev/null 2>&1 & sleep 0.1; exit 4"],
     "does not exist": ["/nowhere/no-such-program"],
     "cannot be executed": ["/etc/passwd"],
 }
@@ -110,4 +110,4 @@ def test_all_threads_are_followed(reported: Reported) -> None:
 def test_a_process_that_goes_on_is_counted_and_left_alone(reported: Reported) -> None:
     ledger = reported["leaves a child running"]["ledger"]
     assert ledger["program"]["left_running"] == 1
-    assert ledger["wall_s"] < 4
+    assert ledger["wall_s"] < 25

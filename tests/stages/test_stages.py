@@ -288,7 +288,7 @@ def test_a_program_in_another_language_is_heard(language: str, tmp_path: Path) -
     heard = run(f"""
         import os, subprocess, time
         subprocess.run([{str(tmp_path / "main")!r}], env=os.environ | latlab.stages.environment(), check=True)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(latlab.stages.heard()) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)
     """)
@@ -298,7 +298,7 @@ def test_a_program_in_another_language_is_heard(language: str, tmp_path: Path) -
     assert heard["read"]["seconds"] >= 0.02
     assert heard["scope"]["seconds"] >= 0.02
     silent = {name: value for name, value in os.environ.items() if name != "LATLAB_STAGES"}
-    subprocess.run([tmp_path / "main"], env=silent, timeout=10, check=True)
+    subprocess.run([tmp_path / "main"], env=silent, timeout=60, check=True)
 
 
 def test_a_shell_marks_by_lines() -> None:

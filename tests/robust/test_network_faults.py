@@ -29,6 +29,8 @@ pytestmark = [
 CONNECTIONS = 30
 #: Requests that are answered before a connection is asked: on the first one while latlab warms up.
 WARM = 3
+#: Seconds of a run that starts alone: a server that answers is asked until they are over.
+ONE = "8"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -116,22 +118,22 @@ WRONG: dict[str, tuple[Callable[[socket.socket], None], str]] = {
 }
 
 
-def options(url: str) -> tuple[str, ...]:
+def options(url: str, budget: str = "15") -> tuple[str, ...]:
     """A short run against a URL, or against latlab's own server."""
     return (
         *("measure", "--only", "network.http", "--profile", "quick", "--no-report", "--json"),
         *(("--url", url) if url else ()),
         # 50 requests take three seconds; the rest is for starting on a machine busy with other tests.
-        *("--requests", "50", "--budget", "15"),
+        *("--requests", "50", "--budget", budget),
     )
 
 
 class Asked:
     """A run against a server, and what came of it."""
 
-    def __init__(self, place: Place, url: str, inside: tuple[str, ...] = ()) -> None:
+    def __init__(self, place: Place, url: str, inside: tuple[str, ...] = (), budget: str = "15") -> None:
         # Its own group: whoever stays behind is in it.
-        self.process = place.start(*options(url), inside=inside, start_new_session=True)
+        self.process = place.start(*options(url, budget), inside=inside, start_new_session=True)
 
     def end(self) -> None:
         """Ends what still runs, and closes what its output came through."""
@@ -254,7 +256,7 @@ def test_our_own_server_is_reached_by_whichever_loopback_there_is(
 ) -> None:
     if shutil.which("ip") is None:
         pytest.skip("setting up a network needs ip")
-    record = Asked(place, "", in_a_namespace(network)).record()
+    record = Asked(place, "", in_a_namespace(network), ONE).record()
     assert record["findings"]["ipv6"] is ipv6
     assert record["summary"]["p50"] > 0
     assert all(check["ok"] for check in record["checks"])
@@ -322,7 +324,7 @@ def test_a_guarded_server_is_measured_by_who_shares_its_secret(place: Place, tmp
     with serving(place, "--secret-file", str(secret)) as (_, address):
         url = f"http://{address}/bytes/1024"
         assert "--secret-file" in Asked(place, url).reason()
-        result = place.called(*options(url), "--secret-file", str(secret))
+        result = place.called(*options(url, ONE), "--secret-file", str(secret))
         (record, _) = json.loads(result.stdout)["records"]
         assert record["summary"]["p50"] > 0
     # Neither is in a run that is passed on.

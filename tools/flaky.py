@@ -88,7 +88,7 @@ def rust_failures(program: str, folder: Path) -> Failures:
 def python_failures() -> Failures:
     """Runs the tests marked `slow`."""
     command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-m", "slow", "--tb=no", "-rfE"]
-    return failures_of(command, ROOT, "pytest", r"^(?:FAILED|ERROR) (tests/\S+)([^\n]*)$")
+    return failures_of(command, ROOT, "pytest", r"^(?:FAILED|ERROR) (tests/[^\n]+?)(?: - ([^\n]*))?$")
 
 
 def main() -> int:

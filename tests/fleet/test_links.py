@@ -290,7 +290,7 @@ def test_who_does_not_know_the_secret_is_refused_and_counted(
     async def tried(self: Any, planned: Any) -> Any:  # noqa: ANN401 - the survey's own
         addresses.append(next(iter(self.opened.values())).address)
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(f"http://{addresses[0]}/bytes/1", timeout=10)
+            urllib.request.urlopen(f"http://{addresses[0]}/bytes/1", timeout=60)
         return await real(self, planned)
 
     monkeypatch.setattr(_Ends, "measure", tried)
@@ -298,7 +298,7 @@ def test_who_does_not_know_the_secret_is_refused_and_counted(
     assert any(note.endswith("requests without the shared secret were refused.") for note in found.notes)
     assert not addresses[0].startswith(("0.0.0.0", "[::]"))
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(f"http://{addresses[0]}/bytes/1", timeout=10)
+        urllib.request.urlopen(f"http://{addresses[0]}/bytes/1", timeout=60)
 
 
 def test_an_end_that_ends_costs_its_host_only(real_ends: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

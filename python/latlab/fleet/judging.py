@@ -81,84 +81,208 @@ def judged(measured: Sequence[Pair], groups: Mapping[str, str]) -> Links:
         measured: The pairs, each once.
         groups: The group of each host; an empty one is no group.
     """
-    pairs = len(measured)
-    # Each pair twice, as either end has it: first as those that measured.
-    ends = [*((own.a, own.b) for own in measured), *((own.b, own.a) for own in measured)]
-    figures = [own.of(host) for own, (host, _) in zip((*measured, *measured), ends, strict=True)]
-    logs = np.log(np.array(figures).reshape(-1, 3)) * _SLOWER
-    keys = [(groups[host], groups[other]) for host, other in ends]
-    cells = _places(keys)
-    own_cells = _solid(cells, ends)
-    leaving = _solid(_places((one,) if one and one != other else None for one, other in keys), ends)
-    uplinks = _uplinks(logs, cells, leaving)
-    typical = _typical(logs, cells, own_cells, uplinks)
-    left = logs - np.array([typical[key] for key in keys]).reshape(-1, 3)
-    noise = _noise(left[:pairs])
+    ends = _ends(measured, groups)
+    pairs, hosts = ends.names[: len(measured)], _places((host,) for host, _ in ends.names)
+    shared = _Shared(ends)
+    left = ends.logs - shared.typical()
+    tests = _Tests(ends.logs, left[: len(pairs)], 3 * (shared.boundaries + len(hosts) + len(pairs)))
+    boundaries = _of_boundaries(shared, ends, tests)
+    of_hosts = tests.of("host", hosts, _medians(left, hosts), left[: len(pairs)])
+    of_links = _of_links(pairs, _because(of_hosts), left, tests)
+    return Links(
+        _in_order(boundaries),
+        _in_order(of_hosts),
+        _in_order(of_links),
+        tests.visible,
+        groups,
+        tuple(measured),
+    )
 
-    hosts = _places((host,) for host, _ in ends)
-    across = {key: own for key, own in cells.items() if key[0] < key[1]}
-    # With fewer groups no boundary has peers.
-    named = own_cells if len(leaving) >= naming.LEAST_HOSTS else {}
-    shared = {key: own for key, own in named.items() if "" < key[0] < key[1]}
-    inside = {key: own for key, own in named.items() if "" < key[0] == key[1]}
-    tests = 3 * (len(leaving) + len(shared) + len(inside) + len(hosts) + pairs)
-    visible: dict[str, tuple[float, float]] = {}
 
-    def tested(
+def _of_boundaries(shared: _Shared, ends: _Ends, tests: _Tests) -> list[Tested]:
+    """What is said of boundaries: of pairs that leave a group, then of others that these do not explain."""
+    found = tests.of("boundary", shared.leaving, _rows([*shared.uplinks.values()]), shared.across())
+    bad = _because(found)
+    between = {key: own for key, own in shared.between.items() if bad.isdisjoint(key)}
+    for places in (between, shared.inside):
+        found += tests.of("boundary", places, _medians(ends.logs, places))
+    return found
+
+
+def _of_links(
+    pairs: Sequence[tuple[str, str]], bad: set[str], left: naming.Floats, tests: _Tests
+) -> list[Tested]:
+    """What is said of single links: nothing where a host is slow by itself."""
+    good = {names: [place] for place, names in enumerate(pairs) if bad.isdisjoint(names)}
+    found = tests.of("link", good, _medians(left, good))
+    return [*found, *(Tested("link", names, "ok", ()) for names in pairs if names not in good)]
+
+
+class _Ends(NamedTuple):
+    """Each pair twice, as either end has it: first as those that measured.
+
+    Attributes:
+        names: The end, and the other one.
+        groups: Of both.
+        logs: Logarithms of its figures, of which more is slower.
+    """
+
+    names: list[tuple[str, str]]
+    groups: list[tuple[str, str]]
+    logs: naming.Floats
+
+
+def _ends(measured: Sequence[Pair], groups: Mapping[str, str]) -> _Ends:
+    names = [*((own.a, own.b) for own in measured), *((own.b, own.a) for own in measured)]
+    figures = [own.of(host) for own, (host, _) in zip((*measured, *measured), names, strict=True)]
+    keys = [(groups[host], groups[other]) for host, other in names]
+    return _Ends(names, keys, np.log(_rows(figures)) * _SLOWER)
+
+
+def _rows(figures: Sequence[Sequence[float] | naming.Floats]) -> naming.Floats:
+    """Figures in rows of three, also where there are none."""
+    return np.array(figures, dtype=np.float64).reshape(-1, 3)
+
+
+class _Shared:
+    """What pairs have by the groups of their hosts: the places, among all ends, of those of each boundary.
+
+    Attributes:
+        leaving: By a group: its pairs with others.
+        uplinks: By what these are slow.
+        between: By two groups: their pairs.
+        inside: By a group, twice: the pairs inside.
+    """
+
+    def __init__(self, ends: _Ends) -> None:
+        self._ends = ends
+        self._cells = _places(ends.groups)
+        self._solid = _solid(self._cells, ends.names)
+        alone = ((one,) if one and one != other else None for one, other in ends.groups)
+        self.leaving = _solid(_places(alone), ends.names)
+        self.uplinks = self._uplinks()
+        # With fewer groups no boundary has peers.
+        named = self._solid if len(self.leaving) >= naming.LEAST_HOSTS else {}
+        self.between = {key: own for key, own in named.items() if "" < key[0] < key[1]}
+        self.inside = {key: own for key, own in named.items() if "" < key[0] == key[1]}
+
+    @property
+    def boundaries(self) -> int:
+        """How many there are."""
+        return len(self.leaving) + len(self.between) + len(self.inside)
+
+    def across(self) -> naming.Floats:
+        """The medians of pairs of two groups, of each two once."""
+        own = {key: places for key, places in self._cells.items() if key[0] < key[1]}
+        return _medians(self._ends.logs, own)
+
+    def _uplinks(self) -> dict[tuple[str], naming.Floats]:
+        """By what pairs that leave a group are slow: most of them, and most of the groups that they lead to.
+
+        Most pairs of a small group may lead to one large group that is slow.
+        """
+        logs, to = self._ends.logs, dict[str, list[naming.Floats]]()
+        for (one, other), median in zip(self._cells, _medians(logs, self._cells), strict=True):
+            if one != other:
+                to.setdefault(one, []).append(median)
+        return {
+            key: np.minimum(median, np.median(to[key[0]], axis=0))
+            for key, median in zip(self.leaving, _medians(logs, self.leaving), strict=True)
+        }
+
+    def typical(self) -> naming.Floats:
+        """What each end has by the two groups.
+
+        It is the median of these pairs. Where one host could decide that, it is the median of all pairs
+        across groups, with what the pairs that leave each of the two differ from it; or of all pairs inside
+        groups.
+        """
+        logs = self._ends.logs
+        kinds = _places(("inside" if one == other else "across",) for one, other in self._ends.groups)
+        of_kind: dict[str, naming.Floats] = {
+            kind: median for (kind,), median in zip(kinds, _medians(logs, kinds), strict=True)
+        }
+        medians = _medians(logs, self._solid)
+        own: dict[tuple[str, str], naming.Floats] = dict(zip(self._solid, medians, strict=True))
+
+        def of(one: str, other: str) -> naming.Floats:
+            if (one, other) in own:
+                return own[one, other]
+            if one == other:
+                return of_kind["inside"]
+            near, far = (self.uplinks.get((group,), of_kind["across"]) for group in (one, other))
+            both: naming.Floats = near + far[_MIRRORED] - of_kind["across"]
+            return both
+
+        known = {key: of(*key) for key in self._cells}
+        return _rows([known[key] for key in self._ends.groups])
+
+
+class _Tests:
+    """Compares what shares pairs with its like, by the medians of these pairs.
+
+    Args:
+        logs: The figures of all ends.
+        left: What of those of each pair is not by its groups.
+        count: How many figures are compared in all.
+
+    Attributes:
+        visible: From which ratio one would be named: by its round trip, and by its throughput.
+    """
+
+    def __init__(self, logs: naming.Floats, left: naming.Floats, count: int) -> None:
+        self._logs = logs
+        self._noise = _noise(left)
+        self._count = count
+        self.visible: dict[str, tuple[float, float]] = {}
+
+    def of(
+        self,
         what: What,
         places: Mapping[K, list[int]],
         medians: naming.Floats,
         pool: naming.Floats | None = None,
     ) -> list[Tested]:
-        """What is said of those that share pairs, by the medians of these pairs."""
+        """What is said of each.
+
+        Args:
+            what: Which kind they are.
+            places: At which places of the ends the pairs of each are.
+            medians: Of what is compared.
+            pool: The pairs with which few of them are compared, which are more, and say more.
+        """
         if not places or (what == "boundary" and len(places) < naming.LEAST_HOSTS):
             return []
         said = [_said(names) for names in places]
-        columns = len(said[0])
-        # Pairs inside a group are there twice.
-        counts = np.array([[len(own) * (columns - 1) / 2] for own in places.values()])
-        errors = noise[:columns] * np.sqrt(np.where(counts > 2, _OF_MEDIAN, 1.0) / counts)  # noqa: PLR2004 - of two it is the mean
-        medians = medians[:, :columns]
+        medians = medians[:, : len(said[0])]
         # All links have one pair: what they differ by is their error.
         distances = (
             naming.distances(medians, np.zeros_like(medians), naming.LINK_DEGREES)
             if what == "link"
-            else _compared(medians, errors, pool)
+            else _compared(medians, self._errors(places, len(said[0])), pool)
         )
         if len(places) >= naming.LEAST_HOSTS:
-            ratios = np.exp(np.median(distances.visible(naming.level(naming.ALARMS, tests)), axis=0))
-            visible.setdefault(what, (float(ratios[0]), float(ratios[1:].mean())))
-        values = np.exp(_medians(logs, places) * _SLOWER)
+            ratios = np.exp(np.median(distances.visible(naming.level(naming.ALARMS, self._count)), axis=0))
+            self.visible.setdefault(what, (float(ratios[0]), float(ratios[1:].mean())))
+        values = np.exp(_medians(self._logs, places) * _SLOWER)
 
         def reason_at(at: tuple[int, int]) -> Reason:
             name = said[at[0]][at[1]]
             return reason(Key(_PROBE, name), name, float(values[at]), _UNITS[at[1]], distances, at)
 
-        found = verdicts(distances, tests, reason_at)
+        found = verdicts(distances, self._count, reason_at)
         return [
             Tested(what, names, kind, tuple(reasons))
             for names, (kind, reasons) in zip(places, found, strict=True)
         ]
 
-    leaving_medians = np.array([*uplinks.values()]).reshape(-1, 3)
-    boundaries = tested("boundary", leaving, leaving_medians, _medians(logs, across))
-    bad = _because(boundaries)
-    between = {key: own for key, own in shared.items() if bad.isdisjoint(key)}
-    boundaries += tested("boundary", between, _medians(logs, between))
-    boundaries += tested("boundary", inside, _medians(logs, inside))
-    of_hosts = tested("host", hosts, _medians(left, hosts), left[:pairs])
-    bad = _because(of_hosts)
-    good = {names: [place] for place, names in enumerate(ends[:pairs]) if bad.isdisjoint(names)}
-    # Nothing is said of a pair by itself whose host is slow.
-    rest = [Tested("link", names, "ok", ()) for names in ends[:pairs] if names not in good]
-    return Links(
-        _in_order(boundaries),
-        _in_order(of_hosts),
-        _in_order([*tested("link", good, _medians(left, good)), *rest]),
-        visible,
-        groups,
-        tuple(measured),
-    )
+    def _errors(self, places: Mapping[K, list[int]], columns: int) -> naming.Floats:
+        """Standard errors of the medians, by how many pairs each has: twice those inside a group."""
+        counts = np.array([[len(own) * (columns - 1) / 2] for own in places.values()])
+        errors: naming.Floats = self._noise[:columns] * np.sqrt(
+            np.where(counts > 2, _OF_MEDIAN, 1.0) / counts  # noqa: PLR2004 - of two it is the mean
+        )
+        return errors
 
 
 def _places(keys: Iterable[K | None]) -> dict[K, list[int]]:
@@ -183,52 +307,6 @@ def _medians(logs: naming.Floats, places: Mapping[K, list[int]]) -> naming.Float
     """The median of each figure at the places of each key."""
     medians = [np.median(logs[own], axis=0) for own in places.values()]
     return np.array(medians).reshape(-1, logs.shape[1])
-
-
-def _uplinks(
-    logs: naming.Floats, cells: Mapping[tuple[str, str], list[int]], leaving: Mapping[tuple[str], list[int]]
-) -> dict[tuple[str], naming.Floats]:
-    """By what pairs that leave a group are slow: most of them, and most of the groups that they lead to.
-
-    Most pairs of a small group may lead to one large group that is slow.
-    """
-    to: dict[str, list[naming.Floats]] = {}
-    for (one, other), median in zip(cells, _medians(logs, cells), strict=True):
-        if one != other:
-            to.setdefault(one, []).append(median)
-    return {
-        key: np.minimum(median, np.median(to[key[0]], axis=0))
-        for key, median in zip(leaving, _medians(logs, leaving), strict=True)
-    }
-
-
-def _typical(
-    logs: naming.Floats,
-    cells: Mapping[tuple[str, str], list[int]],
-    own_cells: Mapping[tuple[str, str], list[int]],
-    uplinks: Mapping[tuple[str], naming.Floats],
-) -> dict[tuple[str, str], naming.Floats]:
-    """What pairs of two groups have by their groups.
-
-    It is the median of these pairs. Where one host could decide that, it is the median of all pairs across
-    groups, with what the pairs that leave each of the two differ from it; or of all pairs inside groups.
-    """
-    kinds: dict[bool, naming.Floats] = {
-        same: np.median(
-            logs[[place for key in cells for place in cells[key] if (key[0] == key[1]) is same]], axis=0
-        )
-        for same in {key[0] == key[1] for key in cells}
-    }
-    own: dict[tuple[str, str], naming.Floats] = dict(zip(own_cells, _medians(logs, own_cells), strict=True))
-
-    def of(one: str, other: str) -> naming.Floats:
-        if (one, other) in own_cells or one == other:
-            return own.get((one, other), kinds[True])
-        near, far = (uplinks.get((group,), kinds[False]) for group in (one, other))
-        both: naming.Floats = near + far[_MIRRORED] - kinds[False]
-        return both
-
-    return {key: of(*key) for key in cells}
 
 
 def _said(names: Names) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -21,9 +22,10 @@ from tests.fleet.simulated import Simulated, leaving, racks
 from latlab.cli.terminal.link_lines import link_lines
 from latlab.cli.terminal.screen import Screen
 from latlab.errors import UserError
-from latlab.fleet import links
+from latlab.fleet import linking, links
+from latlab.fleet.cluster import Place
 from latlab.fleet.judging import survey
-from latlab.fleet.linked import _Ends, _subnet
+from latlab.fleet.linked import _End, _Ends, _subnet
 from latlab.fleet.matchings import Matching
 
 #: An end of the links that measures for as short as it can.
@@ -319,6 +321,40 @@ def test_an_end_that_ends_costs_its_host_only(real_ends: Fleet, monkeypatch: pyt
     assert found.failed[0].reason.startswith("none of its links works: ")
     assert len(found.links) == 10
     assert found.broken == ()
+
+
+@pytest.mark.parametrize(("machines", "rounds", "shares"), [(6, 5, 5), (1, 5, 15), (6, 100, 100)])
+def test_pairs_get_their_share_of_the_time_that_is_left(machines: int, rounds: int, shares: int) -> None:
+    ends = _Ends(None, 1.0, "", time.monotonic() + 8.0)  # type: ignore[arg-type]
+    hosts = [f"node{number}" for number in range(6)]
+    ends.opened = {
+        host: _End(Place(host, host, host, str(number % machines)), "") for number, host in enumerate(hosts)
+    }
+    planned = [list(zip(hosts[::2], hosts[1::2], strict=True))] * rounds
+    expected = min(max(0.6 * 8.0 / shares, 0.1), 0.6)
+    assert ends._pair_s(planned) == pytest.approx(expected, rel=0.05)
+
+
+class Paced(linking.Client):
+    """A connection on which nothing is sent, and everything takes as long as it takes at a rate."""
+
+    def __init__(self, rate: float) -> None:
+        self.sizes: list[int] = []
+        self._rate = rate
+
+    def _took_ns(self, size: int, *, upload: bool) -> int:
+        self.sizes.append(size)
+        return round(size / self._rate * 1e9)
+
+
+@pytest.mark.parametrize("rate", [1e4, 25e6, 1e9, 1e12])
+def test_transfers_grow_until_they_are_long_and_are_repeated_if_there_is_time(rate: float) -> None:
+    for most_s, repeats in ((0.0, 1), (1e6, 2)):
+        client = Paced(rate)
+        assert client.rate(1e6, most_s, upload=True) == pytest.approx(rate, rel=1e-4)
+        assert client.sizes.count(client.sizes[-1]) == 1 + repeats
+        assert len(client.sizes) - repeats <= 7
+        assert client.sizes[-1] / rate >= 0.02 or client.sizes[-1] == 256 << 20
 
 
 def test_groups_are_subnets_or_as_given(real_ends: Fleet) -> None:

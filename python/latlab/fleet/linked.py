@@ -11,6 +11,7 @@ import contextlib
 import ipaddress
 import random
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 
 #: An end of the links that nobody ends, ends itself after so long.
 _LIFE_S: Final = 600.0
+#: A survey takes so long where links allow it. Rounds get this share of the time left when they begin:
+#: what stands out is measured again later.
+_WHOLE_S: Final = 8.0
+_ROUNDS_TIME: Final = 0.6
+#: The least and the most for a pair; with more there is nothing to do.
+_PAIR_S: Final = (0.1, 0.6)
 
 
 @dataclass(slots=True)
@@ -75,10 +82,11 @@ def links(
 async def _surveyed(
     cluster: Cluster, given: Mapping[str, str] | None, answer_s: float, dice: random.Random
 ) -> Links:
+    ends_s = time.monotonic() + _WHOLE_S
     await cluster.label_work()
     await cluster.new_places()
     groups = _groups(cluster, given)
-    ends = _Ends(cluster, answer_s, secrets.token_hex(32))
+    ends = _Ends(cluster, answer_s, secrets.token_hex(32), ends_s)
     try:
         await ends.open()
         machines = Counter(end.place.machine for end in ends.opened.values())
@@ -135,12 +143,20 @@ def _subnet(address: str) -> str:
 
 
 class _Ends:
-    """The ends of the links, from their start to their end."""
+    """The ends of the links, from their start to their end.
 
-    def __init__(self, cluster: Cluster, answer_s: float, secret: str) -> None:
+    Args:
+        cluster: Whose hosts they are on.
+        answer_s: Seconds in which one answers.
+        secret: What they share.
+        ends_s: When all is to be measured, on the monotonic clock.
+    """
+
+    def __init__(self, cluster: Cluster, answer_s: float, secret: str, ends_s: float) -> None:
         self._cluster = cluster
         self._answer_s = answer_s
         self._secret = secret
+        self._ends_s = ends_s
         self.opened: dict[str, _End] = {}
         self.failed: dict[str, str] = {}
         self.broken: dict[tuple[str, str], str] = {}
@@ -165,13 +181,25 @@ class _Ends:
     async def measure(self, planned: list[Matching]) -> list[Pair]:
         """What the pairs of all rounds have measured, those of one round at the same time."""
         found: list[Pair] = []
+        most_s = self._pair_s(planned)
         for number, pairs in enumerate(planned, 1):
-            answers = await asyncio.gather(*(self._pair(a, b) for a, b in pairs))
+            answers = await asyncio.gather(*(self._pair(a, b, most_s) for a, b in pairs))
             found += [pair for pair in answers if pair is not None]
             self._cluster.say(f"round {number} of {len(planned)}: {len(found)} pairs measured")
         return found
 
-    async def _pair(self, a: str, b: str) -> Pair | None:
+    def _pair_s(self, planned: list[Matching]) -> float:
+        """What a pair may take, s: hosts of one machine measure one after the other, and rounds likewise."""
+        least_s, most_s = _PAIR_S
+        left_s = self._ends_s - time.monotonic()
+        machines = (
+            Counter(own for pair in pairs for own in {self.opened[host].place.machine for host in pair})
+            for pairs in planned
+        )
+        turns = sum(max(own.values(), default=0) for own in machines)
+        return min(max(_ROUNDS_TIME * left_s / max(turns, 1), least_s), most_s)
+
+    async def _pair(self, a: str, b: str, most_s: float) -> Pair | None:
         if a in self.failed or b in self.failed:
             return None
         ends = self.opened[a], self.opened[b]
@@ -180,7 +208,7 @@ class _Ends:
             for machine in sorted({end.place.machine for end in ends}):
                 await held.enter_async_context(self._cluster.turns[machine])
             try:
-                answer = await self._ask(ends[0], {"towards": ends[1].address})
+                answer = await self._ask(ends[0], {"towards": ends[1].address, "most_s": most_s})
                 return Pair(a, b, answer["rtt_ns"], answer["to"], answer["from"])
             except UnansweredError as error:
                 self.broken[a, b] = str(error)

@@ -3,7 +3,8 @@
 It serves as `latlab serve` does, and measures towards others that serve: a JSON object a line in, one out.
 
     {"bind": "10.0.0.1", "secret": "…"}     listens there; answers {"address": "10.0.0.1:4711"}
-    {"towards": "10.0.0.2:4712"}            answers {"rtt_ns": …, "to": …, "from": …}, bytes a second
+    {"towards": "10.0.0.2:4712", "most_s": 0.3}
+                                            answers {"rtt_ns": …, "to": …, "from": …}, bytes a second
     {"served": true}                        answers {"refused": …}: requests without the secret
 
 The shared secret never crosses the network: each request proves that it is known (HMAC-SHA256 over a
@@ -22,17 +23,18 @@ import sys
 import time
 from typing import Any, Final
 
-from latlab.run.core import core
+from latlab import _core
 
 #: Round trips of a link. The tenth percentile counts: what delays the processes of both ends is not the link.
 _TRIPS: Final = 100
-_TRIPS_S: Final = 0.2
 _SHARE: Final = 0.1
-#: A transfer is twice as large until it takes so long, and so many round trips: TCP has found its rate.
+#: Of a pair's time; each direction has half of the rest.
+_TRIPS_TIME: Final = 0.2
+#: Transfers grow until one takes so long, and so many round trips: TCP has found its rate. They become so
+#: many times larger at most: small ones are of its slow start.
 _TRANSFER_S: Final = 0.02
 _TRANSFER_TRIPS: Final = 10
-#: Of so many transfers the fastest counts: what disturbs one is not the link.
-_TRANSFERS: Final = 3
+_GROWTH: Final = 4
 _FIRST_BYTES: Final = 64 << 10
 _MOST_BYTES: Final = 256 << 20
 #: Nothing of a link that works takes longer.
@@ -69,10 +71,10 @@ class Client:
         """Closes the connection."""
         self._socket.close()
 
-    def round_trip_ns(self) -> float:
+    def round_trip_ns(self, most_s: float) -> float:
         """The tenth percentile of the time of a request for one byte, until its answer is there."""
         times: list[int] = []
-        end = time.monotonic() + _TRIPS_S
+        end = time.monotonic() + most_s
         # The first one finds caches and timers cold.
         while len(times) <= _TRIPS and (len(times) < 4 or time.monotonic() < end):  # noqa: PLR2004 - three that are warm
             request = self._request("GET", "/bytes/1")
@@ -83,14 +85,18 @@ class Client:
         own = sorted(times[1:])
         return float(own[int(_SHARE * len(own))])
 
-    def rate(self, rtt_ns: float, *, upload: bool) -> float:
-        """Bytes a second in one direction: the fastest of the transfers that are long enough."""
+    def rate(self, rtt_ns: float, most_s: float, *, upload: bool) -> float:
+        """Bytes a second in one direction: of the fastest transfer that is long enough."""
+        end_ns = time.perf_counter_ns() + most_s * 1e9
         least_ns = max(_TRANSFER_S * 1e9, _TRANSFER_TRIPS * rtt_ns)
         size = _FIRST_BYTES
         while (took_ns := self._took_ns(size, upload=upload)) < least_ns and size < _MOST_BYTES:
-            size *= 2
-        others = (self._took_ns(size, upload=upload) for _ in range(_TRANSFERS - 1))
-        return size / min(took_ns, *others) * 1e9
+            size = min(size * min(_GROWTH, 1 + int(least_ns / took_ns)), _MOST_BYTES)
+        # The fastest of two counts, of three if there is time: what disturbs one is not the link.
+        took_ns = min(took_ns, self._took_ns(size, upload=upload))
+        if time.perf_counter_ns() + took_ns < end_ns:
+            took_ns = min(took_ns, self._took_ns(size, upload=upload))
+        return size / took_ns * 1e9
 
     def _took_ns(self, size: int, *, upload: bool) -> int:
         begun = time.perf_counter_ns()
@@ -151,7 +157,7 @@ class End:
     """What can be asked."""
 
     def __init__(self) -> None:
-        self._server: Any = None
+        self._server: _core.Server | None = None
         self._secret = b""
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -169,14 +175,15 @@ class End:
             # then, as on one machine, it has two lengths.
             both = cpus()
             _stay_on(both[-1:])
-            self._server = core().Server(f"{host}:0", self._secret)
+            self._server = _core.Server(f"{host}:0", self._secret)
             _stay_on(both[:1])
             return {"address": json.loads(self._server.listening)["address"]}
         if "towards" in asked:
             client = Client(asked["towards"], self._secret)
             try:
-                rtt_ns = client.round_trip_ns()
-                rates = {way: client.rate(rtt_ns, upload=way == "to") for way in ("to", "from")}
+                rtt_ns = client.round_trip_ns(_TRIPS_TIME * asked["most_s"])
+                most_s = (1 - _TRIPS_TIME) / 2 * asked["most_s"]
+                rates = {way: client.rate(rtt_ns, most_s, upload=way == "to") for way in ("to", "from")}
                 return {"rtt_ns": rtt_ns, **rates}
             finally:
                 client.close()

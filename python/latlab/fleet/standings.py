@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -138,6 +138,7 @@ class Survey:
         visible: From which ratio a host would have been named: median over the figures; None without peers.
         failed: Hosts without figures, by name.
         notes: What else there is to know, a sentence each.
+        names: What people call the figures.
     """
 
     standings: tuple[Standing, ...]
@@ -146,6 +147,7 @@ class Survey:
     visible: float | None
     failed: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
+    names: Mapping[Key, str] = field(default_factory=dict)
 
     @property
     def named(self) -> tuple[Standing, ...]:
@@ -211,6 +213,7 @@ def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
         tests,
         _visible(held, tests),
         notes=tuple(lacking),
+        names=names,
     )
 
 

@@ -8,7 +8,7 @@ from latlab.fleet.naming import ALARMS, LEAST_HOSTS
 from latlab.fleet.pairs import Links
 from latlab.fleet.standings import Failure, Reason, Standing, Survey, Tested
 from latlab.installed import version
-from latlab.report import fleet_matrix
+from latlab.report import fleet_matrix, fleet_strips
 from latlab.report.document import Document, Section, cleaned
 from latlab.text import listed
 from latlab.units import format_factor, format_value
@@ -64,6 +64,8 @@ def _hosts(found: Survey) -> Iterable[Section]:
     heads = (Column("host"), Column("class", "count"), *_HEADS, Column("differs from its peers by"))
     listings = (Listing("Hosts", Table(heads, tuple(rows))), *_classes(found))
     yield Section("hosts", "Which host is slow?", listings=listings)
+    if drawn := tuple(fleet_strips.figures(found)):
+        yield Section("figures", "How far apart are the hosts?", figures=drawn)
     reasons = [(own.host.name, reason) for own in found.standings for reason in own.because]
     if reasons:
         yield _reasons(reasons)

@@ -60,9 +60,9 @@ class Fleet:
     def workers(self) -> dict[str, Any]:
         return {own.name: own for own in self.cluster.workers.values()}
 
-    def lay_out(self, slow: dict[str, float]) -> None:
+    def lay_out(self, slow: dict[str, float], seed: int = 0) -> None:
         """What each worker is to have measured."""
-        for number, (name, worker) in enumerate(self.workers.items()):
+        for number, (name, worker) in enumerate(self.workers.items(), seed):
             text = run_of("one machine", number, slow.get(name, 1.0))
             packed = zstandard.ZstdCompressor().compress(text.encode())
             Path(worker.local_directory, "answer").write_bytes(packed)

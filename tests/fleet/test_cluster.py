@@ -21,7 +21,9 @@ from tests.fleet import loops
 from tests.fleet.conftest import HOSTS, Fleet, children, worker_process
 from tests.fleet.files import run_of
 
+from latlab.compare.sides import Named
 from latlab.fleet import agent, cluster, survey
+from latlab.fleet.between import between
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="its hosts are addresses of Linux's loopback"),
@@ -60,6 +62,20 @@ def test_a_host_that_is_slow_once_only_is_suspect(fleet: Fleet) -> None:
     surveyed = survey(fleet.client, say=recover)
     assert surveyed.named == ()
     assert [own.host.name for own in surveyed.standings if own.kind == "suspect"] == ["node4"]
+
+
+def test_hosts_that_share_a_name_stay_apart_when_surveys_are_compared(fleet: Fleet, tmp_path: Path) -> None:
+    sides = []
+    for seed, label in enumerate(("before", "after")):
+        (tmp_path / label).mkdir()
+        fleet.lay_out({"node4": 1.0 + 9.0 * seed}, 100 * seed)
+        survey(fleet.client, folder=tmp_path / label)
+        sides.append(Named(label, tuple(sorted((tmp_path / label).iterdir()))))
+    found = between(*sides)
+    assert {own.name: own.kind for own in found.hosts} == {
+        f"node{number}": "changed" if number == 4 else "ok" for number in range(HOSTS)
+    }
+    assert found.only == ((), ())
 
 
 @pytest.mark.parametrize(

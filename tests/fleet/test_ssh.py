@@ -101,6 +101,14 @@ def test_run_here_they_name_the_slow_host_and_say_which_did_not_answer(
     assert not list(site.temporary.iterdir())
 
 
+def test_two_hosts_of_one_name_stay_two_in_their_files(site: Site) -> None:
+    (site.tools / "node1.jsonl").write_text(run_of("node0", 1))
+    (site.folder / "kept").mkdir()
+    site.survey(HOSTS, "--run", "--out", str(site.folder / "kept"))
+    merged = called(["fleet", "merge", str(site.folder / "kept"), "--json"], site.folder, site.environment)
+    assert {own["name"]: own["runs"] for own in json.loads(merged.stdout)["hosts"]} == dict.fromkeys(HOSTS, 1)
+
+
 def test_run_files_are_kept_where_they_are_wanted_and_none_is_overwritten(site: Site) -> None:
     (site.folder / "kept").mkdir()
     (site.folder / "kept/node0.latlab.jsonl").write_text("mine")

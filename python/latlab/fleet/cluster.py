@@ -28,7 +28,7 @@ import zstandard
 
 from latlab.errors import RunFileError, UserError
 from latlab.fleet import agent
-from latlab.fleet.host import damage, hosts
+from latlab.fleet.host import damage, hosts, tell_apart
 from latlab.fleet.standings import Failure, Survey, confirmed, in_order, judged
 from latlab.run.conduct import seconds_of
 from latlab.run.settings import make_settings
@@ -161,7 +161,10 @@ class Cluster:
     async def surveyed(self, folder: Path | None) -> Survey:
         """The whole; run files are kept in a folder, or in a temporary one until the end."""
         if folder is not None:
-            return await self._in(folder)
+            found = await self._in(folder)
+            files = {file: name for name, own in self.called().items() for file in own.files}
+            await asyncio.to_thread(tell_apart, files)
+            return found
         with tempfile.TemporaryDirectory(prefix="latlab-survey-") as own:
             return await self._in(Path(own))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 import statistics
 from array import array
@@ -18,6 +20,7 @@ from latlab.run.brief import Brief, brief
 from latlab.run.meanwhile import Meanwhile
 from latlab.run.model import Machine, Settings, Unit
 from latlab.run.run import load
+from latlab.run.saving import save
 from latlab.run.store import head
 from latlab.run.values import Json
 from latlab.text import clean
@@ -215,6 +218,31 @@ def damage(file: Path) -> str:
     except RunFileError as error:
         return f"what it sent is no run file: {error}".replace(f"{file}:", "line ")
     return ""
+
+
+def tell_apart(called: Mapping[Path, str]) -> None:
+    """Writes into run files what their hosts are called, where different hosts have one name.
+
+    By it they are found again when surveys are compared.
+
+    Args:
+        called: Run files, and the names of their hosts.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    of_name: dict[str, set[str]] = {}
+    said: dict[Path, str] = {}
+    for file, name in called.items():
+        with contextlib.suppress(RunFileError):
+            said[file] = head(file).machine.text("os.host_name") or ""
+            of_name.setdefault(said[file], set()).add(name)
+    for file, own in said.items():
+        if len(of_name[own]) > 1:
+            first, _, rest = file.read_bytes().partition(b"\n")
+            header = json.loads(first)
+            header["machine"].setdefault("os", {})["host_name"] = called[file]
+            save(file, json.dumps(header, ensure_ascii=False).encode() + b"\n" + rest)
 
 
 def class_of(machine: Machine, profile: str, only: Iterable[str] = ()) -> Class:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from latlab.fleet.host import damage, hosts
+from latlab.fleet.host import damage, hosts, tell_apart
 from latlab.fleet.standings import Failure, Survey, judged
 from latlab.run.death import last_words
 from latlab.text import clean
@@ -81,6 +81,7 @@ def survey(
                 failed[host] = reason
             say(f"{number} of {len(found)}: {host}: {reason or 'measured'}")
     called = {file: host for host, file in files.items() if host not in failed}
+    tell_apart(called)
     failures = tuple(Failure(host, reason) for host, reason in sorted(failed.items()))
     return replace(judged(*hosts(called, called)), failed=failures)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,18 @@ def run_of(
     *,
     short: bool = False,
     only: str = "",
+    met: Mapping[str, float] | None = None,
 ) -> str:
     """The run file of a host whose memory is so many times slower, with a spread of 2 %.
 
-    `short` leaves out all that surveys do not read, `only` all figures but those of one probe.
+    `short` leaves out all that surveys do not read, `only` all figures but those of one probe; `met` is what
+    its run met.
     """
     dice = random.Random(seed)
     first, *records, last = kept_in_short(only) if short or only else kept()
     header, footer = json.loads(first), json.loads(last)
+    if met is not None:
+        footer["meanwhile"] = dict(met)
     header["machine"]["os"]["host_name"] = name
     header["id"] = f"2026-11-28T000000-{seed:06}"
     change(header)

@@ -93,6 +93,48 @@ def test_a_page_is_written_beside(
     assert page.index("node2") < page.index("node0")
 
 
+BUSY = (0.02, 0.05, 0.01, 0.03, 1.02, 0.04)
+
+
+def test_a_host_beside_busy_programs_is_named_by_figures_that_six_hosts_could_not_show_by_themselves(
+    tmp_path: Path, printed: Callable[..., tuple[int, str]]
+) -> None:
+    def written(busy: tuple[float, ...]) -> None:
+        for seed, own in enumerate(busy):
+            text = run_of(f"node{seed}", seed, 1.5 if seed == 4 else 1.0, short=True, met={"other_cpus": own})
+            (tmp_path / f"{seed}.latlab.jsonl").write_text(text)
+
+    written((0.03,) * 6)
+    assert printed("merge", tmp_path)[0] == 0
+    written(BUSY)
+    code, said = printed("merge", tmp_path, "-v")
+    assert code == 1
+    assert said.startswith("node4 is slow: ")
+    assert re.search(r"RAM: \d+ ns, peers \d+ ns, 1\.[45]\d times slower", said)
+    cause = "CPUs that other programs kept busy, and with them caches and memory: 51 %, peers 1.5 %: stop"
+    assert cause in " ".join(said.split())
+    assert said.count(": slow\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("busy", "slow"),
+    [
+        ((0.1, 0.3, 0.2, 0.1, 0.38, 0.2), 1.5),
+        ((1.4, 1.9, 1.2, 1.6, 1.9, 0.3), 1.5),
+        (BUSY, 1.0),
+        (BUSY, 1.15),
+    ],
+)
+def test_nobody_is_named_where_peers_are_beside_busy_programs_too_or_no_figure_is_slower(
+    tmp_path: Path, busy: tuple[float, ...], slow: float
+) -> None:
+    files = [tmp_path / f"{seed}.latlab.jsonl" for seed in range(len(busy))]
+    for seed, (file, own) in enumerate(zip(files, busy, strict=True)):
+        text = run_of(f"node{seed}", seed, slow if seed == 4 else 1.0, short=True, met={"other_cpus": own})
+        file.write_text(text)
+    assert merge(files).named == ()
+
+
 def test_hosts_that_are_alike_are_not_named(written: Callable[..., Path]) -> None:
     survey = merge([written(f"node{seed}", seed) for seed in range(12)])
     assert survey.named == ()
@@ -111,7 +153,8 @@ def test_two_kinds_of_hardware_are_two_classes_and_name_nobody(written: Callable
 
 def test_the_page_tells_classes_apart_and_counts_nodes_as_people_do(written: Callable[..., Path]) -> None:
     files = [written(f"node{seed}", seed, change=other_cpu if seed > 11 else as_kept) for seed in range(17)]
-    (section,) = fleet_page.document(merge(files)).sections
+    section, drawn = fleet_page.document(merge(files)).sections
+    assert [(own.name, len(own.table.rows)) for own in drawn.figures] == [("class_1", 12), ("class_2", 5)]
     hosts, classes = (listing.table for listing in section.listings)
     assert [row[0] for row in hosts.rows] == [f"node{seed}" for seed in range(17)]
     assert {row[2] for row in hosts.rows} == {"like its peers"}

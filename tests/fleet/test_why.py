@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from latlab.fleet.host import Class, Host
+from latlab.fleet.host import Class, Host, Key, Value
 from latlab.fleet.why import differences
 from latlab.run.meanwhile import Meanwhile
 from latlab.run.model import Machine, Settings
@@ -77,6 +78,16 @@ def test_a_cause_is_named_only_for_figures_that_it_makes_slow() -> None:
     (pages,) = why(own, peers, "memory.load.dependent")
     assert pages.startswith("transparent huge pages: never, peers always: ")
     assert why(own, peers, "kernel.syscall") == []
+
+
+def test_a_host_whose_figures_were_disturbed_beside_peers_whose_were_not_has_that_as_its_cause() -> None:
+    figures = {
+        Key("memory.load.dependent", f"{number} KiB"): Value(1.0, None, "ns", 1) for number in range(10)
+    }
+    own, quiet, some = (replace(host(), figures=figures, disturbed=count) for count in (9, 1, 4))
+    (said,) = why(own, [quiet] * PEERS)
+    assert said.startswith("figures that something else on its core, shared cache or memory disturbed: 90 %,")
+    assert why(some, [quiet] * PEERS) == why(own, [own] * PEERS) == []
 
 
 def test_fewer_cpus_are_a_cause_and_others_are_none() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latlab.compare.verdict import factor
 from latlab.fleet import naming, why
@@ -238,7 +239,8 @@ def _of_class(
         figure = own[at[0]].figures[key]
         return reason(key, names.get(key, key.point), figure.value, figure.unit, distances, at)
 
-    for host, (kind, reasons) in zip(own, verdicts(distances, tests, reason_at), strict=True):
+    found = verdicts(distances, tests, reason_at, why.disturbed(own))
+    for host, (kind, reasons) in zip(own, found, strict=True):
         probes = {each.key.probe for each in reasons}
         peers = [peer for peer in own if peer is not host]
         differs = why.differences(host, peers, probes) if peers and reasons else ()
@@ -246,7 +248,10 @@ def _of_class(
 
 
 def verdicts(
-    distances: naming.Distances, tests: int, reason_at: Callable[[tuple[int, int]], Reason]
+    distances: naming.Distances,
+    tests: int,
+    reason_at: Callable[[tuple[int, int]], Reason],
+    disturbed: NDArray[np.bool_] | bool = False,
 ) -> Iterator[tuple[Kind, list[Reason]]]:
     """What is said of each row, and the figures by which it is slow or suspect, the surest first.
 
@@ -254,9 +259,13 @@ def verdicts(
         distances: Rows and figures.
         tests: How many figures are compared in all.
         reason_at: The figure at a place of the distances.
+        disturbed: Rows of which it is known that something slows them: each is compared as the only
+            one, and slow where it is otherwise suspect.
     """
-    slow = distances.beyond(naming.level(naming.ALARMS, tests))
-    suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests))
+    of_one = naming.level(naming.SUSPICIONS, distances.ratio.shape[1])
+    known = distances.beyond(of_one) & np.reshape(disturbed, (-1, 1))
+    slow = distances.beyond(naming.level(naming.ALARMS, tests)) | known
+    suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests)) | known
     for row in range(len(slow)):
         shown = slow[row] if slow[row].any() else suspect[row]
         reasons = [reason_at((row, figure)) for figure in map(int, np.flatnonzero(shown))]

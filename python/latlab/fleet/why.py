@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from latlab.compare.sides import value_at
 from latlab.doctor.rules.disturbed_cpu import CAUTION_SHARE
-from latlab.doctor.rules.load import QUIET_SHARE
 from latlab.fleet.host import Host
-from latlab.fleet.naming import LEAST_RATIO
+from latlab.fleet.naming import LEAST_HOSTS, LEAST_RATIO
 from latlab.run.meanwhile import Meanwhile
 from latlab.units import format_percent, format_rate
 
@@ -58,6 +60,10 @@ def _busy_share(host: Host) -> float | None:
     return busy / cpus if busy is not None and cpus else None
 
 
+def _disturbed_share(host: Host) -> float | None:
+    return host.disturbed / (host.runs * len(host.figures)) if host.figures else None
+
+
 def _scarcity(host: Host) -> float | None:
     allowed = len(host.machine.integers("limits.allowed_cpus"))
     return 1 / allowed if allowed else None
@@ -75,6 +81,14 @@ _OTHERS: Final = "stop the other programs there, or measure it again when they h
 _CLOCK: Final = "set governor, boost and energy preference as on its peers; check its power limit and cooling"
 _BOOT: Final = "compare the boot options"
 
+_BUSY: Final = _Evidence(
+    _busy_share,
+    "CPUs that other programs kept busy, and with them caches and memory",
+    _OTHERS,
+    # Less leaves a program that wants all CPUs more than a slow host does.
+    least=1 - 1 / LEAST_RATIO,
+    written=format_percent,
+)
 #: What the run met comes before what the description says. Thresholds are those of the doctor's rules.
 _TABLE: Final = (
     _Evidence(
@@ -92,11 +106,12 @@ _TABLE: Final = (
         least=CAUTION_SHARE,
         written=_of_the_time,
     ),
+    _BUSY,
     _Evidence(
-        _busy_share,
-        "CPUs that other programs kept busy, and with them caches and memory",
+        _disturbed_share,
+        "figures that something else on its core, shared cache or memory disturbed",
         _OTHERS,
-        least=QUIET_SHARE,
+        least=0.5,
         written=format_percent,
     ),
     _Evidence(
@@ -156,6 +171,17 @@ NO_CAUSE: Final = (
     "cause unknown: its description and what its run recorded are like its peers'; ask the operator of the"
     " hardware what else uses it"
 )
+
+
+def disturbed(hosts: Sequence[Host]) -> NDArray[np.bool_]:
+    """Beside which hosts of a class other programs kept CPUs busy, beside most of the others far fewer."""
+    busy = np.array([_busy_share(host) for host in hosts], dtype=np.float64)
+    known = busy[np.isfinite(busy)]
+    if len(known) < LEAST_HOSTS:
+        return np.zeros(len(hosts), dtype=np.bool_)
+    usual = float(np.quantile(known, MOST, method="lower"))
+    found: NDArray[np.bool_] = busy >= max(_BUSY.least, _BUSY.times * usual)
+    return found
 
 
 def differences(host: Host, peers: Sequence[Host], probes: Collection[str]) -> Iterator[str]:

@@ -21,11 +21,12 @@ _GROUPS: Final = Path("/sys/fs/cgroup")
 _DISK_BYTES: Final = 3 << 30
 #: 10 ms each way, and 50 Mbit/s.
 _SLOW_LINK: Final = {"rtt_us": 20_000, "rate_bit_per_s": 50_000_000, "queue_bytes": None}
-#: Writes to more memory than any cache holds.
+#: Reads and writes more memory than any cache holds; every page exists before.
 _BURN: Final = """
-a, b = bytearray(1 << 27), bytes(1 << 27)
+a, b = b"x" * (1 << 27), bytearray(b"y" * (1 << 27))
+view = memoryview(b)
 while True:
-    a[:] = b
+    view[:] = a
 """
 
 
@@ -104,7 +105,8 @@ def disk(folder: Path) -> Iterator[tuple[Path, str]]:
     command = ["losetup", "--find", "--show", "--direct-io=on", str(image)]
     loop = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     try:
-        subprocess.run(["mkfs.ext4", "-q", loop], check=True)
+        options = "lazy_itable_init=0,lazy_journal_init=0"
+        subprocess.run(["mkfs.ext4", "-q", "-E", options, loop], check=True)
         subprocess.run(["mount", loop, mount], check=True)
         try:
             yield mount, (Path("/sys/class/block") / Path(loop).name / "dev").read_text().strip()

@@ -10,8 +10,14 @@ from scipy import special
 
 from latlab import _core
 from latlab.fleet import naming
+from latlab.fleet.host import Class, Host, Key
+from latlab.fleet.standings import Reason, verdicts
+from latlab.fleet.why import disturbed
+from latlab.run.meanwhile import Meanwhile
+from latlab.run.model import Machine, Settings
 
 HOSTS, FIGURES = 20, 12
+REASON = Reason(Key("", ""), "", 1.0, 1.0, "ns", 1.0, 1.0, 1.0)
 
 
 def fleet(dice: np.random.Generator, spread: float = 0.05, hosts: int = HOSTS) -> naming.Floats:
@@ -104,3 +110,25 @@ def test_the_variance_of_the_closest_is_scaled_to_that_of_all(core: float) -> No
 def test_the_derivatives_of_the_gamma_function_are_those_of_scipy(x: float) -> None:
     assert _core.digamma(x) == pytest.approx(special.digamma(x), rel=1e-6, abs=1e-6)
     assert _core.trigamma_inverse(special.polygamma(1, x)) == pytest.approx(x, rel=1e-6)
+
+
+def test_hosts_beside_busy_programs_that_slow_nothing_are_named_as_rarely() -> None:
+    dice = np.random.default_rng(9)
+    cpus = Machine({"cpu": {"logical_cpus": 10}})
+    found = beside = 0
+    for _ in range(1000):
+        slow = np.ones(HOSTS, dtype=np.bool_)
+        # What stands out is measured again; half of the variance of a figure is the host's own.
+        lasting = fleet(dice, spread=0.07)
+        for _ in range(2):
+            met = (Meanwhile(other_cpus=10 * min(own, 1.0)) for own in dice.exponential(0.2, HOSTS))
+            busy = disturbed([Host("", Class((), 0, "", ()), cpus, Settings(), {}, 0, 1, own) for own in met])
+            values = lasting + fleet(dice, spread=0.07)
+            distances = naming.distances(values, np.zeros_like(values))
+            kinds = [kind for kind, _ in verdicts(distances, values.size, lambda at: REASON, busy)]
+            slow &= np.array(kinds) == "slow"
+            beside += bool(busy.any())
+        found += bool(slow.any())
+    assert beside > 1000
+    # One of 1,000 is promised.
+    assert found <= 1

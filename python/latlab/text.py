@@ -77,6 +77,12 @@ def some(parts: Sequence[str], most: int = 5) -> str:
     return listed([*parts[:most], *more])
 
 
+def cut_apart(labels: tuple[str, str], most: int) -> tuple[str, str]:
+    """Two labels in so many characters each: their beginnings, or their ends where these are alike."""
+    first, second = (label[:most] for label in labels)
+    return (first, second) if first != second else (labels[0][-most:], labels[1][-most:])
+
+
 def counted(many: int, what: str) -> str:
     """`1 host`, `2 hosts`, `2 classes`."""
     return f"{many:,} {what if many == 1 else what + ('es' if what.endswith('s') else 's')}"

@@ -388,7 +388,7 @@ def _row(name: str, figure: Compared, found: Comparison | Changes) -> forest.Row
 def _in_short(figure: Compared, found: Comparison | Changes) -> str:
     """Why there is no ratio, where a row has room for few words."""
     if figure.a is None or figure.b is None:
-        return f"no data in {(found.a if figure.a is None else found.b).label[:_SHORT]}"
+        return f"no data in {cut_apart((found.a.label, found.b.label), _SHORT)[figure.a is not None]}"
     return "not comparable" if figure.kind == "not-comparable" else "disturbed"
 
 

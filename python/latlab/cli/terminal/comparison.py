@@ -50,7 +50,7 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
 
 def table(figures: Sequence[Figure], labels: tuple[str, str], screen: Screen) -> list[Line]:
     """A row for each figure."""
-    heads = ("figure", *(label[:_LABEL] for label in labels), "ratio", "verdict")
+    heads = ("figure", *cut_apart(labels, _LABEL), "ratio", "verdict")
     rows = [heads, *(_row(each) for each in figures)]
     fitted = [[screen.fit(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in fitted) for column in range(5)]

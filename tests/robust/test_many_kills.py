@@ -158,8 +158,9 @@ def has_own_namespace(place: Place) -> bool:
 
 def in_use(place: Place) -> tuple[set[str], set[str]]:
     """Sockets (their inodes) and other network namespaces of a place's processes."""
+    # One that has just begun has no environment yet.
+    assert soon(lambda: processes(place))
     found = processes(place)
-    assert found
     descriptors = {link for process in found for link in links(f"/proc/{process}/fd/*")}
     sockets = {link[8:-1] for link in descriptors if link.startswith("socket:[")}
     others = {each for process in found for each in namespaces(str(process))} - namespaces("self")
@@ -193,7 +194,8 @@ def moments(place: Place, input_file: Path) -> list[Moment]:
     program = (sys.executable, str(input_file.with_suffix(".py")), str(input_file))
 
     def has_folder() -> bool:
-        return any((place.root / "here").glob(".latlab-*-*/lock"))
+        locks = (place.root / "here").glob(".latlab-*-*/lock")
+        return any(str(lock.relative_to(place.root)) not in place.foreign for lock in locks)
 
     def runs() -> int:
         return input_file.with_name("input.runs").read_text().count("x")

@@ -7,6 +7,7 @@ folder itself, and removes it: a worker that is killed leaves none.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING
 from latlab.errors import LatlabError, WorkerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from latlab.run.run import Run
 
 
@@ -29,18 +32,22 @@ def main() -> int:
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return 1
-    asked = json.loads(line)
-    folder = Path(sys.argv[1])
+    asked, folder = json.loads(line), Path(sys.argv[1])
     try:
-        folder.mkdir(0o700)
-    except OSError as error:
-        sys.stderr.write(f"the disk of {folder.parent} takes no folder: {error.strerror}\n")
-        return 1
-    try:
-        threading.Thread(target=_watch, daemon=True).start()
-        packed = _measured(asked, folder)
-        # The worker that is to read on may hang.
-        shutil.rmtree(folder, ignore_errors=True)
+        # Before the end of the input is watched: an interrupt while msgspec makes a decoder is a crash.
+        import zstandard  # noqa: PLC0415 - too little memory for it is said below
+
+        from latlab.run.conduct import conduct  # noqa: PLC0415 - see above
+        from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
+
+        with _made(folder):
+            threading.Thread(target=_watch, daemon=True).start()
+            file = folder / "run.latlab.jsonl"
+            run = conduct(make_settings(**asked), out=file)
+            if why_not := _why_not(run, folder.parent):
+                raise WorkerError(why_not)
+            packed = zstandard.ZstdCompressor().compress(file.read_bytes())
+        # The folder is gone by now: the worker that is to read on may hang.
         sys.stdout.buffer.write(packed)
         sys.stdout.buffer.flush()
     except LatlabError as error:
@@ -50,34 +57,30 @@ def main() -> int:
     except (OSError, KeyboardInterrupt, MemoryError, ImportError, RuntimeError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """The folder, until it is left.
+
+    Raises:
+        WorkerError: it cannot be made.
+    """
+    try:
+        folder.mkdir(0o700)
+    except OSError as error:
+        raise WorkerError(f"the disk of {folder.parent} takes no folder: {error.strerror}") from None
+    try:
+        yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0
 
 
 def _watch() -> None:
     """Ends the measurement, as Ctrl-C does, when standard input ends."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGINT)
-
-
-def _measured(asked: dict[str, object], folder: Path) -> bytes:
-    """The run file, packed.
-
-    Raises:
-        LatlabError: the settings are not possible here, or no whole run file came of it.
-    """
-    import zstandard  # noqa: PLC0415 - what is asked for is read, and its end watched, before anything is loaded
-
-    from latlab.run.conduct import conduct  # noqa: PLC0415 - see above
-    from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
-
-    file = folder / "run.latlab.jsonl"
-    run = conduct(make_settings(**asked), out=file)
-    why_not = _why_not(run, folder.parent)
-    if why_not:
-        raise WorkerError(why_not)
-    return zstandard.ZstdCompressor().compress(file.read_bytes())
 
 
 def _why_not(run: Run, folder: Path) -> str:

@@ -19,6 +19,7 @@ from latlab.installed import version
 from latlab.report import html
 from latlab.report.document import Chapter, Document, Figure, Section, cleaned
 from latlab.run.saving import save
+from latlab.text import cut_apart
 from latlab.topics import front
 from latlab.units import format_factor, format_ns, format_span, format_stated, format_value
 from latlab.view import forest

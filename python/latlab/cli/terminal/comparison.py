@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.compare import words
+from latlab.text import cut_apart
 from latlab.units import format_factor, format_value
 
 if TYPE_CHECKING:

@@ -296,12 +296,13 @@ def _together(runs: Sequence[Host], places: dict[Key, int]) -> Host:
 
 
 def _middle(values: Sequence[Value]) -> Value:
-    """One figure of several runs: the median of undisturbed ones, if any, with the error of one of them."""
+    """One figure of several runs: the median of undisturbed ones, if any, with the error of their mean."""
     values = [own for own in values if not own.disturbed] or values
     errors = [own.error for own in values if own.error is not None]
+    error = math.hypot(*errors) / len(errors) if errors else None
     return Value(
         statistics.median(own.value for own in values),
-        max(errors, default=None),
+        error,
         values[0].unit,
         max(own.method for own in values),
         values[0].disturbed,

@@ -346,7 +346,7 @@ def _compared(values: naming.Floats, errors: naming.Floats, pool: naming.Floats 
             mean, deviation, degrees[column], count = naming.spread(own, _HALF)
             ratio[:, column] = values[:, column] - mean
             error[:, column] = np.maximum(_OF_PAIRS * deviation, errors[:, column]) * math.sqrt(1 + 1 / count)
-    return naming.Distances(ratio, error, degrees)
+    return naming.Distances(ratio, error, error, degrees)
 
 
 def _because(tested: Iterable[Tested]) -> set[str]:

@@ -50,11 +50,13 @@ class Distances:
     Attributes:
         ratio: Logarithm of a host's figure over its peers' mean, hosts × figures; NaN where it is unknown.
         error: Its standard error, likewise.
+        between: That by how far peers are from one another alone, not by how far the host's own rounds are.
         degrees: Degrees of freedom, by figure.
     """
 
     ratio: Floats
     error: Floats
+    between: Floats
     degrees: Floats
 
     def beyond(self, level: float) -> NDArray[np.bool_]:
@@ -83,7 +85,7 @@ def distances(values: Floats, errors: Floats, most_degrees: float = _MOST_DEGREE
         most_degrees: The most degrees of freedom, for tails heavier than those of normals.
     """
     count, figures = values.shape
-    ratio, error = np.full((count, figures), np.nan), np.full((count, figures), np.nan)
+    ratio, error, between = (np.full((count, figures), np.nan) for _ in range(3))
     degrees = np.zeros(figures)
     for figure in range(figures):
         known = np.flatnonzero(np.isfinite(values[:, figure]))
@@ -94,8 +96,9 @@ def distances(values: Floats, errors: Floats, most_degrees: float = _MOST_DEGREE
         own_error = np.nan_to_num(errors[known, figure])
         degrees[figure] = min(degrees[figure], most_degrees)
         ratio[known, figure] = own - mean
+        between[known, figure] = deviation * math.sqrt(1 + 1 / peers)
         error[known, figure] = np.maximum(deviation, own_error) * math.sqrt(1 + 1 / peers)
-    return Distances(ratio, error, degrees)
+    return Distances(ratio, error, between, degrees)
 
 
 def spread(values: Floats, core: float = _CORE) -> tuple[float, float, float, int]:

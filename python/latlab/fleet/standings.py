@@ -260,10 +260,12 @@ def verdicts(
         tests: How many figures are compared in all.
         reason_at: The figure at a place of the distances.
         disturbed: Rows of which it is known that something slows them: each is compared as the only
-            one, and slow where it is otherwise suspect.
+            one, and slow where it is otherwise suspect. That its rounds are far apart is no doubt of it:
+            that is what disturbs them.
     """
     of_one = naming.level(naming.SUSPICIONS, distances.ratio.shape[1])
-    known = distances.beyond(of_one) & np.reshape(disturbed, (-1, 1))
+    of_peers = replace(distances, error=distances.between)
+    known = of_peers.beyond(of_one) & np.reshape(disturbed, (-1, 1))
     slow = distances.beyond(naming.level(naming.ALARMS, tests)) | known
     suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests)) | known
     for row in range(len(slow)):

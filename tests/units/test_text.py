@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.text import clean, natural
+from latlab.text import clean, cut_apart, natural
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,9 @@ def test_cleaned_text_is_one_printable_line_and_cleaning_it_again_changes_nothin
 def test_numbers_within_names_sort_by_their_size() -> None:
     names = ["node10", "node9", "a", "node9b2", "10", "node" + "9" * 30]
     assert sorted(names, key=natural) == ["10", "a", "node9", "node9b2", "node10", "node" + "9" * 30]
+
+
+def test_two_labels_are_cut_where_they_differ() -> None:
+    assert cut_apart(("before", "after"), 9) == ("before", "after")
+    assert cut_apart(("before-the-update", "after-the-update"), 9) == ("before-th", "after-the")
+    assert cut_apart(("2026-11-28T103549-gyk", "2026-11-28T104746-23d"), 9) == ("03549-gyk", "04746-23d")

@@ -42,6 +42,7 @@ _ABOUT_RATIOS: Final = (
 )
 _TIERS: Final = {
     "clock": "Clock",
+    "cpu": "CPU",
     "memory": "Memory",
     "vm": "Pages",
     "alloc": "Allocation",
@@ -83,7 +84,8 @@ def _facts(side: Side) -> Iterator[str]:
     first, last = side.runs[0], side.runs[-1]
     started = [run.header.started.replace("T", " ")[:16] for run in (first, last)]
     many = f"{len(side.runs)} runs, {started[0]} to" if len(side.runs) > 1 else f"run {first.id},"
-    yield f"{side.label}: {many} {started[1]}, profile {last.settings.profile}"
+    called = "" if side.label == first.id else f"{side.label}: "
+    yield f"{called}{many} {started[1]}, profile {last.settings.profile}"
 
 
 def _machines(found: Comparison) -> Iterator[str]:

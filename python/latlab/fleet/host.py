@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import statistics
 from array import array
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from latlab.compare import headlines
 from latlab.compare.sides import OF_NETWORK, value_at
@@ -195,7 +196,7 @@ def hosts(
         own = head(path)
         which = class_of(own.machine, own.settings.profile, own.settings.only)
         if which not in classes:
-            headline = {Key(*at): name for at, name in headlines(load(path)).items()}
+            headline = {Key(*at): name for at, name in headlines(load(path, in_short=True)).items()}
             names |= headline
             classes[which] = which, {key: place for place, key in enumerate(headline)}
         which, places = classes[which]
@@ -240,9 +241,9 @@ def tell_apart(called: Mapping[Path, str]) -> None:
     for file, own in said.items():
         if len(of_name[own]) > 1:
             first, _, rest = file.read_bytes().partition(b"\n")
-            header = json.loads(first)
+            header = msgspec.json.decode(first)
             header["machine"].setdefault("os", {})["host_name"] = called[file]
-            save(file, json.dumps(header, ensure_ascii=False).encode() + b"\n" + rest)
+            save(file, msgspec.json.encode(header) + b"\n" + rest)
 
 
 def class_of(machine: Machine, profile: str, only: Iterable[str] = ()) -> Class:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from latlab.report.cells import as_csv, figure_and_spread, is_number, shown
 from latlab.report.document import Document
 from latlab.report.packing import packed
+from latlab.text import counted
 from latlab.view.theme import CSS_VARIABLES, DARK, LIGHT, config, css
 
 _SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js", "report.js")
@@ -71,7 +72,9 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["glued"] = glued
-    environment.globals.update(shown=shown, is_number=is_number, figure_and_spread=figure_and_spread)
+    environment.globals.update(
+        counted=counted, shown=shown, is_number=is_number, figure_and_spread=figure_and_spread
+    )
     return environment.get_template("report.html.j2")
 
 

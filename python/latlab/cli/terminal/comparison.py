@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.compare import words
-from latlab.text import cut_apart
+from latlab.text import aligned, cut_apart
 from latlab.units import format_factor, format_value
 
 if TYPE_CHECKING:
@@ -54,16 +54,15 @@ def table(figures: Sequence[Figure], labels: tuple[str, str], screen: Screen) ->
     heads = ("figure", *cut_apart(labels, _LABEL), "ratio", "verdict")
     rows = [heads, *(_row(each) for each in figures)]
     fitted = [[screen.fit(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in fitted) for column in range(5)]
-    widths[0] = min(widths[0], max(screen.width - sum(widths[1:]) - 9, _NAME))
+    others = (max(len(row[column]) for row in fitted) for column in range(1, 5))
+    room, ellipsis = max(screen.width - sum(others) - 9, _NAME), "…" if screen.unicode else "."
+    cut = [(name if len(name) <= room else f"{name[: room - 1]}{ellipsis}", *rest) for name, *rest in fitted]
     lines = []
-    for number, (name, *middle, verdict) in enumerate(fitted):
-        cut = name if len(name) <= widths[0] else f"{name[: widths[0] - 1]}{'…' if screen.unicode else '.'}"
-        cells = "  ".join(cell.rjust(width) for cell, width in zip(middle, widths[1:4], strict=True))
-        text = f" {cut.ljust(widths[0])}  {cells}  {verdict}".rstrip()
+    for number, row in enumerate(aligned(cut)):
+        text = f" {row}"
         lines.append(styled(text, "dim") if number == 0 else Line(text))
         if number and figures[number - 1].kind == "changed":
-            lines[-1].mark(len(text) - len(verdict), len(text), "bold")
+            lines[-1].mark(len(text) - len(fitted[number][-1]), len(text), "bold")
     return lines
 
 

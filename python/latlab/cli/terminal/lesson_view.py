@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.lessons.figures import Mark, Picture, Table, written
 from latlab.lessons.model import Result
+from latlab.text import aligned
 
 if TYPE_CHECKING:
     from latlab.lessons import Lesson
@@ -146,14 +147,9 @@ def _table(table: Table, screen: Screen) -> Part:
     widths = [max(len(row[number]) for row in (heads, *rows)) for number in range(len(heads))]
     title, items = screen.wrapped(table.title, style="bold"), []
     if sum(widths) + 2 * len(widths) + 1 <= screen.width:
-
-        def line(row: list[str]) -> Line:
-            cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            return Line(f" {'  '.join([row[0].ljust(widths[0]), *cells])}".rstrip())
-
-        head = line(heads)
+        head, *lines = (Line(f" {text}") for text in aligned([heads, *rows], left=(0,)))
         title.append(head.mark(0, len(head.text), "dim"))
-        items = [[line(row)] for row in rows]
+        items = [[line] for line in lines]
     else:
         for row in rows:
             cells = [
